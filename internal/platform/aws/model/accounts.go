@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // account is a service account with its own role.
@@ -59,7 +60,7 @@ func (m *model) issuer() string {
 	if m.spec.KubeAPIServer == nil {
 		return ""
 	}
-	return strings.TrimPrefix(valueOr(m.spec.KubeAPIServer.ServiceAccountIssuer, ""), "https://")
+	return strings.TrimPrefix(fill.Or(m.spec.KubeAPIServer.ServiceAccountIssuer, ""), "https://")
 }
 
 // oidcProvider makes IAM trust the issuer. The thumbprints belong to the authorities of

@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // scalingGroups returns the scaling groups, which keep the number of each group's machines.
@@ -24,7 +25,7 @@ func (m *model) scalingGroups() ([]resource.Node, error) {
 		if p := warmPool(g); p != nil && p.EnableLifecycleHook {
 			nodes = append(nodes, kinds.LifecycleHooks.New("kops-warmpool-"+g.Name, kinds.LifecycleHook{
 				Name: awscloud.LifecycleHook, InstanceGroup: g.Name, Group: group.Out("id"), DefaultResult: "ABANDON",
-				HeartbeatTimeout: int(valueOr(p.LifecycleHookTimeout, 600)), Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}))
+				HeartbeatTimeout: int(fill.Or(p.LifecycleHookTimeout, 600)), Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}))
 		}
 	}
 	return nodes, nil
@@ -37,8 +38,8 @@ func (m *model) scalingGroup(g *api.InstanceGroup) (kinds.AutoScalingGroup, erro
 		return kinds.AutoScalingGroup{}, err
 	}
 	w := kinds.AutoScalingGroup{
-		Name: name, MinSize: int(valueOr(g.Spec.MinSize, 0)), MaxSize: int(valueOr(g.Spec.MaxSize, 0)),
-		ProtectFromScaleIn: valueOr(g.Spec.InstanceProtection, false), CapacityRebalance: valueOr(g.Spec.CapacityRebalance, false),
+		Name: name, MinSize: int(fill.Or(g.Spec.MinSize, 0)), MaxSize: int(fill.Or(g.Spec.MaxSize, 0)),
+		ProtectFromScaleIn: fill.Or(g.Spec.InstanceProtection, false), CapacityRebalance: fill.Or(g.Spec.CapacityRebalance, false),
 		SuspendedProcesses: g.Spec.SuspendProcesses, LoadBalancers: classicBalancers(g), TargetGroups: m.targetGroups(g),
 		Metrics: groupMetrics(g), Granularity: "1Minute",
 	}
@@ -77,7 +78,7 @@ func number(p *int64) *int {
 func classicBalancers(g *api.InstanceGroup) []string {
 	var names []string
 	for _, e := range g.Spec.ExternalLoadBalancers {
-		if name := valueOr(e.LoadBalancerName, ""); name != "" {
+		if name := fill.Or(e.LoadBalancerName, ""); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -100,7 +101,7 @@ func groupMetrics(g *api.InstanceGroup) []string {
 
 // warmPool returns a group's pool of stopped machines; nil if it has none.
 func warmPool(g *api.InstanceGroup) *api.WarmPoolSpec {
-	if p := g.Spec.WarmPool; p != nil && valueOr(p.MaxSize, 1) != 0 {
+	if p := g.Spec.WarmPool; p != nil && fill.Or(p.MaxSize, 1) != 0 {
 		return p
 	}
 	return nil
@@ -111,9 +112,9 @@ func mixedInstances(g *api.InstanceGroup, t kinds.MixedSpecification) *kinds.Mix
 	p := g.Spec.MixedInstancesPolicy
 	w := &kinds.MixedInstances{
 		Distribution: kinds.InstancesDistribution{
-			OnDemandAllocationStrategy: valueOr(p.OnDemandAllocationStrategy, ""), OnDemandBaseCapacity: number(p.OnDemandBase),
-			OnDemandPercentage: number(p.OnDemandAboveBase), SpotAllocationStrategy: valueOr(p.SpotAllocationStrategy, ""),
-			SpotInstancePools: number(p.SpotInstancePools), SpotMaxPrice: valueOr(g.Spec.MaxPrice, ""),
+			OnDemandAllocationStrategy: fill.Or(p.OnDemandAllocationStrategy, ""), OnDemandBaseCapacity: number(p.OnDemandBase),
+			OnDemandPercentage: number(p.OnDemandAboveBase), SpotAllocationStrategy: fill.Or(p.SpotAllocationStrategy, ""),
+			SpotInstancePools: number(p.SpotInstancePools), SpotMaxPrice: fill.Or(g.Spec.MaxPrice, ""),
 		},
 		Template: kinds.MixedTemplate{Specification: t},
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // withPrefix returns the names with a common prefix.
@@ -137,7 +138,7 @@ func (m *model) dnsStatements(zones ...string) []statement {
 // grantKeys allows the encryption of volumes and files with keys of the account.
 func (m *model) grantKeys() grant {
 	data := allowStatement(textList(withPrefix("kms:", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey*", "ReEncrypt*")...), oneText("*"))
-	if !valueOr(m.spec.EncryptionConfig, false) { // encryptionConfig may name any key of the account
+	if !fill.Or(m.spec.EncryptionConfig, false) { // encryptionConfig may name any key of the account
 		data = data.withCondition("StringLike", "kms:ViaService", textList("ec2."+m.facts.Region+".amazonaws.com", "s3.*.amazonaws.com"))
 	}
 	return grant{more: []statement{
@@ -170,7 +171,7 @@ func (m *model) grantGPU(r api.InstanceGroupRole) grant {
 func (m *model) hasGPU(g *api.InstanceGroup) bool {
 	t, _ := m.facts.MachineType(machineType(g))
 	c := g.Spec.Containerd
-	return t.GPU && c != nil && c.NvidiaGPU != nil && valueOr(c.NvidiaGPU.Enabled, false)
+	return t.GPU && c != nil && c.NvidiaGPU != nil && fill.Or(c.NvidiaGPU.Enabled, false)
 }
 
 func (m *model) grantRegistry() grant {
@@ -211,7 +212,7 @@ func (m *model) networkGroupsOfWorkers() []interfaceGroups {
 func (m *model) namedGroups(roles ...api.InstanceGroupRole) []interfaceGroups {
 	arns := map[string]bool{}
 	for _, g := range m.groupsOf(roles...) {
-		for _, id := range append(slices.Clone(g.Spec.AdditionalSecurityGroups), valueOr(g.Spec.SecurityGroupOverride, "")) {
+		for _, id := range append(slices.Clone(g.Spec.AdditionalSecurityGroups), fill.Or(g.Spec.SecurityGroupOverride, "")) {
 			if id != "" {
 				arns[m.arn("ec2", "*:*:security-group/"+id)] = true
 			}

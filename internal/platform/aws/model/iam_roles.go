@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // identities returns the roles of machines and service accounts, and their policies.
@@ -39,7 +40,7 @@ func profileOf(g *api.InstanceGroup) string {
 	if g.Spec.IAM == nil {
 		return ""
 	}
-	return valueOr(g.Spec.IAM.Profile, "")
+	return fill.Or(g.Spec.IAM.Profile, "")
 }
 
 // profileName returns the name in the ARN of an instance profile.
@@ -140,7 +141,7 @@ func policyKey(r api.InstanceGroupRole) string {
 func (m *model) newRole(name, who string, tags ...string) resource.Node {
 	boundary := ""
 	if m.spec.IAM != nil {
-		boundary = valueOr(m.spec.IAM.PermissionsBoundary, "")
+		boundary = fill.Or(m.spec.IAM.PermissionsBoundary, "")
 	}
 	return kinds.IAMRoles.New(name, kinds.IAMRole{
 		Name: name, AssumeRolePolicy: who, PermissionsBoundary: boundary, Tags: m.tagsWith(name, tags...)})

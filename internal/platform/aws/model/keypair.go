@@ -1,13 +1,11 @@
 package model
 
 import (
-	"crypto/md5" //nolint:gosec // the fingerprint that AWS and its users know
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -27,27 +25,8 @@ func (m *model) sshKey() (line, fingerprint string, err error) {
 		return "", "", fmt.Errorf("there are %d SSH public keys, and machines on AWS take one: delete the others with kops delete sshpublickey", len(m.SSHKeys))
 	}
 	line = strings.TrimSpace(m.SSHKeys[0])
-	fingerprint, err = fingerprintOf(line)
+	fingerprint, err = platform.SSHFingerprint(line)
 	return line, fingerprint, err
-}
-
-// fingerprintOf returns the MD5 of a key in an authorized_keys line,
-// separated by colons (RFC 4716, section 4).
-func fingerprintOf(line string) (string, error) {
-	fields := strings.Fields(line)
-	if len(fields) < 2 {
-		return "", fmt.Errorf("an SSH public key is a line such as %q", "ssh-ed25519 AAAA… me@host")
-	}
-	blob, err := base64.StdEncoding.DecodeString(fields[1])
-	if err != nil {
-		return "", fmt.Errorf("read the SSH public key: %w", err)
-	}
-	sum := md5.Sum(blob) //nolint:gosec // an identifier, not a proof
-	pairs := make([]string, len(sum))
-	for i, b := range sum {
-		pairs[i] = hex.EncodeToString([]byte{b})
-	}
-	return strings.Join(pairs, ":"), nil
 }
 
 // keyPair returns the SSH key of the cluster's users.

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // firstEphemeral is the last letter of the device name of a host's first disk: /dev/sdc.
@@ -57,15 +58,15 @@ func (m *model) launchTemplate(g *api.InstanceGroup, key resource.Value) (kinds.
 	t := kinds.LaunchTemplate{
 		Name:         m.groupName(g),
 		BlockDevices: m.blockDevices(g, image),
-		Credits:      kinds.CreditSpecification{CPU: valueOr(g.Spec.CPUCredits, "")},
-		EBSOptimized: valueOr(valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{}).Optimization, false),
+		Credits:      kinds.CreditSpecification{CPU: fill.Or(g.Spec.CPUCredits, "")},
+		EBSOptimized: fill.Or(fill.Or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{}).Optimization, false),
 		Profile:      kinds.InstanceProfileRef{Name: m.profileRef(g)},
 		ImageID:      image.ID,
 		InstanceType: machineType(g),
 		KeyName:      key,
 		Market:       marketOptions(g),
 		Metadata:     metadataOptions(g, subnets),
-		Monitoring:   kinds.Monitoring{Enabled: valueOr(g.Spec.DetailedInstanceMonitoring, false)},
+		Monitoring:   kinds.Monitoring{Enabled: fill.Or(g.Spec.DetailedInstanceMonitoring, false)},
 		NetworkInterfaces: []kinds.NetworkInterface{{
 			PublicIP: spec.PublicIP(g, subnets[0]), DeleteOnTermination: true, SecurityGroups: m.securityGroupIDs(g)}},
 		Placement: kinds.Placement{Tenancy: g.Spec.Tenancy},
@@ -133,43 +134,43 @@ func (m *model) blockDevices(g *api.InstanceGroup, image facts.Image) []kinds.Bl
 	}
 	for _, v := range g.Spec.Volumes {
 		ebs := kinds.EBS{
-			DeleteOnTermination: valueOr(v.DeleteOnTermination, true), Encrypted: valueOr(v.Encrypted, true), KMSKey: valueOr(v.Key, ""),
+			DeleteOnTermination: fill.Or(v.DeleteOnTermination, true), Encrypted: fill.Or(v.Encrypted, true), KMSKey: fill.Or(v.Key, ""),
 			SizeGiB: int(v.Size), Type: v.Type,
 		}
 		if ebs.Type == "" {
 			ebs.Type = spec.DefaultVolumeType
 		}
-		ebs.IOPS, ebs.Throughput = spec.VolumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
+		ebs.IOPS, ebs.Throughput = spec.VolumeSpeed(ebs.Type, int(fill.Or(v.IOPS, 0)), int(fill.Or(v.Throughput, 0)))
 		devices = append(devices, kinds.BlockDevice{Device: v.Device, EBS: ebs})
 	}
 	return devices
 }
 
 func rootVolume(g *api.InstanceGroup) kinds.EBS {
-	v := valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
+	v := fill.Or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
 	ebs := kinds.EBS{
-		DeleteOnTermination: true, Encrypted: valueOr(v.Encryption, true), KMSKey: valueOr(v.EncryptionKey, ""),
-		SizeGiB: int(valueOr(v.Size, 0)), Type: valueOr(v.Type, spec.DefaultVolumeType),
+		DeleteOnTermination: true, Encrypted: fill.Or(v.Encryption, true), KMSKey: fill.Or(v.EncryptionKey, ""),
+		SizeGiB: int(fill.Or(v.Size, 0)), Type: fill.Or(v.Type, spec.DefaultVolumeType),
 	}
-	ebs.IOPS, ebs.Throughput = spec.VolumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
+	ebs.IOPS, ebs.Throughput = spec.VolumeSpeed(ebs.Type, int(fill.Or(v.IOPS, 0)), int(fill.Or(v.Throughput, 0)))
 	return ebs
 }
 
 // marketOptions requests spot machines. A group that mixes types requests them in its own policy.
 func marketOptions(g *api.InstanceGroup) kinds.MarketOptions {
-	if valueOr(g.Spec.MaxPrice, "") == "" || g.Spec.MixedInstancesPolicy != nil {
+	if fill.Or(g.Spec.MaxPrice, "") == "" || g.Spec.MixedInstancesPolicy != nil {
 		return kinds.MarketOptions{}
 	}
 	return kinds.MarketOptions{Type: "spot", Spot: kinds.SpotOptions{
-		MaxPrice: *g.Spec.MaxPrice, BlockDurationMinutes: int(valueOr(g.Spec.SpotDurationInMinutes, 0)),
-		Interruption: valueOr(g.Spec.InstanceInterruptionBehavior, "")}}
+		MaxPrice: *g.Spec.MaxPrice, BlockDurationMinutes: int(fill.Or(g.Spec.SpotDurationInMinutes, 0)),
+		Interruption: fill.Or(g.Spec.InstanceInterruptionBehavior, "")}}
 }
 
 func metadataOptions(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) kinds.MetadataOptions {
-	o := valueOr(g.Spec.InstanceMetadata, api.InstanceMetadataOptions{})
+	o := fill.Or(g.Spec.InstanceMetadata, api.InstanceMetadataOptions{})
 	w := kinds.MetadataOptions{
 		Endpoint: "enabled", IPv6: "disabled",
-		HopLimit: int(valueOr(o.HTTPPutResponseHopLimit, 1)), Tokens: valueOr(o.HTTPTokens, "required"),
+		HopLimit: int(fill.Or(o.HTTPPutResponseHopLimit, 1)), Tokens: fill.Or(o.HTTPTokens, "required"),
 	}
 	if anyIPv6Subnet(subnets) {
 		w.IPv6 = "enabled"

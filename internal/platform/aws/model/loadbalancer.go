@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // loadBalancer is the description of a network load balancer that its resources are made from.
@@ -69,7 +70,7 @@ func (m *model) apiLoadBalancer() (*loadBalancer, error) {
 		internal: spec.Type == api.LoadBalancerInternal, registersInstances: m.dnsType() == api.DNSNone,
 		group: m.newSecurityGroup("api-elb", "api ELB"), more: spec.AdditionalSecurityGroups,
 	}
-	if id := valueOr(spec.SecurityGroupOverride, ""); id != "" {
+	if id := fill.Or(spec.SecurityGroupOverride, ""); id != "" {
 		l.group.node, l.group.override = id+"-api-elb", id
 	}
 	l.listeners = m.apiListeners(l)
@@ -124,7 +125,7 @@ func (m *model) apiPlacements(l *loadBalancer) ([]placement, error) {
 		if !ok {
 			return nil, fmt.Errorf("the cluster has no subnet %s", p.Name)
 		}
-		list = append(list, placement{subnet: s, allocation: valueOr(p.AllocationID, ""), addr: valueOr(p.PrivateIPv4Address, "")})
+		list = append(list, placement{subnet: s, allocation: fill.Or(p.AllocationID, ""), addr: fill.Or(p.PrivateIPv4Address, "")})
 	}
 	return list, nil
 }
@@ -198,9 +199,9 @@ func (m *model) loadBalancerNode(l *loadBalancer) resource.Node {
 		}
 	}
 	if l.spec != nil {
-		n.CrossZone = l.registersInstances || valueOr(l.spec.CrossZoneLoadBalancing, false)
-		if a := l.spec.AccessLog; a != nil && valueOr(a.Bucket, "") != "" {
-			n.AccessLogs = &kinds.AccessLogs{Enabled: true, Bucket: *a.Bucket, Prefix: valueOr(a.BucketPrefix, "")}
+		n.CrossZone = l.registersInstances || fill.Or(l.spec.CrossZoneLoadBalancing, false)
+		if a := l.spec.AccessLog; a != nil && fill.Or(a.Bucket, "") != "" {
+			n.AccessLogs = &kinds.AccessLogs{Enabled: true, Bucket: *a.Bucket, Prefix: fill.Or(a.BucketPrefix, "")}
 		}
 	}
 	node := kinds.LoadBalancers.New(l.node, n)
@@ -229,7 +230,7 @@ func (m *model) listenerNode(l *loadBalancer, n listener) resource.Node {
 	}
 	if n.protocol == "TLS" {
 		w.CertificateARN = l.spec.SSLCertificate
-		w.SSLPolicy = valueOr(l.spec.SSLPolicy, "ELBSecurityPolicy-2016-08")
+		w.SSLPolicy = fill.Or(l.spec.SSLPolicy, "ELBSecurityPolicy-2016-08")
 	}
 	return kinds.Listeners.New(n.node, w)
 }
@@ -255,7 +256,7 @@ func (m *model) targetGroups(g *api.InstanceGroup) []resource.Value {
 	}
 	var arns []string
 	for _, e := range g.Spec.ExternalLoadBalancers {
-		if arn := valueOr(e.TargetGroupARN, ""); arn != "" {
+		if arn := fill.Or(e.TargetGroupARN, ""); arn != "" {
 			arns = append(arns, arn)
 		}
 	}

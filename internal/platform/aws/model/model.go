@@ -134,11 +134,3 @@ func (m *model) zoneOf(s *api.ClusterSubnetSpec) string {
 	}
 	return m.facts.Subnets[s.ID].Zone
 }
-
-// valueOr returns the value that p points to, or otherwise if p is nil.
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
-}

@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // vpcID returns the VPC's identifier, known or not.
@@ -98,7 +99,7 @@ func (m *model) subnetNodes() ([]resource.Node, error) {
 // sharedSubnet adopts an existing subnet, which only gets tags.
 func (m *model) sharedSubnet(s *api.ClusterSubnetSpec) []resource.Node {
 	nodes := []resource.Node{kinds.Subnets.Adopt(m.subnetName(s), s.ID, kinds.Subnet{VPC: m.vpcID(), Zone: m.zoneOf(s), CIDR: s.CIDR})}
-	if !valueOr(m.spec.Networking.TagSubnets, true) {
+	if !fill.Or(m.spec.Networking.TagSubnets, true) {
 		return nodes
 	}
 	tags := m.subnetTags(s)
@@ -110,7 +111,7 @@ func (m *model) sharedSubnet(s *api.ClusterSubnetSpec) []resource.Node {
 // addresses through NAT64, which needs DNS64.
 func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 	n := kinds.Subnet{VPC: m.vpcID(), Zone: s.Zone, CIDR: s.CIDR, Tags: m.tags(m.subnetName(s))}
-	if valueOr(m.spec.Networking.TagSubnets, true) {
+	if fill.Or(m.spec.Networking.TagSubnets, true) {
 		for k, v := range m.subnetTags(s) {
 			n.Tags[k] = v
 		}
@@ -128,7 +129,7 @@ func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 			n.IPv6CIDR = s.IPv6CIDR
 		}
 	}
-	if !valueOr(m.aws.UseIPBasedNodeNames, false) {
+	if !fill.Or(m.aws.UseIPBasedNodeNames, false) {
 		n.HostnameType = "resource-name"
 		n.ResourceNameA, n.ResourceNameAAAA = s.CIDR != "", s.IPv6CIDR != ""
 	}

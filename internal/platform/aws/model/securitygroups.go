@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // securityGroup is a group with the data that its rules need.
@@ -74,11 +75,11 @@ func (m *model) groupsFor(p access.Party) []securityGroup {
 func (m *model) roleGroups(base securityGroup, roles ...api.InstanceGroupRole) []securityGroup {
 	all := m.groupsOf(roles...)
 	var list []securityGroup
-	if len(all) == 0 || slices.ContainsFunc(all, func(g *api.InstanceGroup) bool { return valueOr(g.Spec.SecurityGroupOverride, "") == "" }) {
+	if len(all) == 0 || slices.ContainsFunc(all, func(g *api.InstanceGroup) bool { return fill.Or(g.Spec.SecurityGroupOverride, "") == "" }) {
 		list = append(list, base)
 	}
 	for _, g := range all {
-		if id := valueOr(g.Spec.SecurityGroupOverride, ""); id != "" {
+		if id := fill.Or(g.Spec.SecurityGroupOverride, ""); id != "" {
 			if o := override(id, string(g.Spec.Role)); !slices.Contains(list, o) {
 				list = append(list, o)
 			}
@@ -89,7 +90,7 @@ func (m *model) roleGroups(base securityGroup, roles ...api.InstanceGroupRole) [
 
 // groupOf returns the security group of an instance group's machines.
 func (m *model) groupOf(g *api.InstanceGroup) securityGroup {
-	if id := valueOr(g.Spec.SecurityGroupOverride, ""); id != "" {
+	if id := fill.Or(g.Spec.SecurityGroupOverride, ""); id != "" {
 		return override(id, string(g.Spec.Role))
 	}
 	switch g.Spec.Role {

@@ -5,6 +5,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // hasQueue reports whether the node termination handler learns from a
@@ -46,7 +47,7 @@ func (m *model) events() []event {
 		{"InstanceScheduledChange", `{"source": ["aws.health"],"detail-type": ["AWS Health Event"],` +
 			`"detail": {"service": ["EC2"],"eventTypeCategory": ["scheduledChange"]}}`},
 	}
-	if valueOr(m.aws.NodeTerminationHandler.EnableRebalanceDraining, false) {
+	if fill.Or(m.aws.NodeTerminationHandler.EnableRebalanceDraining, false) {
 		list = append(list, event{"RebalanceRecommendation",
 			`{"source": ["aws.ec2"],"detail-type": ["EC2 Instance Rebalance Recommendation"]}`})
 	}

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // Versions of Terraform, and of its AWS provider, that the configuration needs.
@@ -38,7 +39,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	extra := api.TerraformSpec{}
 	if t := m.spec.Target; t != nil {
-		extra = valueOr(t.Terraform, extra)
+		extra = fill.Or(t.Terraform, extra)
 	}
 	attributes := map[string]string{"region": m.facts.Region}
 	maps.Copy(attributes, extra.ProviderExtraConfig)

@@ -1,51 +1,38 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/fill"
 )
 
 const defaultEtcdVolumeSize = 20 // GiB
 
 // volumes returns the volumes of etcd's members.
-func (m *model) volumes() ([]resource.Node, error) {
-	var nodes []resource.Node
-	for i := range m.spec.EtcdClusters {
-		e := &m.spec.EtcdClusters[i]
-		for j := range e.EtcdMembers {
-			n, err := m.etcdVolume(e, &e.EtcdMembers[j], fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j))
-			if err != nil {
-				return nil, fmt.Errorf("member %s of etcd %s: %w", e.EtcdMembers[j].Name, e.Name, err)
-			}
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes, nil
-}
+func (m *model) volumes() ([]resource.Node, error) { return m.EtcdDisks(m.etcdVolume) }
 
-// etcdVolume returns the volume of the member at a path in the spec.
-func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec, path string) (resource.Node, error) {
-	zone, err := m.memberZone(valueOr(member.InstanceGroup, ""))
+func (m *model) etcdVolume(e platform.EtcdMember) (resource.Node, error) {
+	zone, err := m.groupZone(e.Group)
 	if err != nil {
 		return resource.Node{}, err
 	}
-	name := member.Name + ".etcd-" + e.Name + "." + m.name
+	name := e.Name + ".etcd-" + e.Etcd.Name + "." + m.name
 	v := kinds.Volume{
-		Zone: zone, Type: valueOr(member.VolumeType, spec.DefaultVolumeType), SizeGiB: int(valueOr(member.VolumeSize, defaultEtcdVolumeSize)),
-		Encrypted: valueOr(member.EncryptedVolume, false), KMSKey: valueOr(member.KMSKeyID, ""),
-		Tags: m.tagsWith(name, tagEtcdPrefix+e.Name, member.Name+"/"+memberNames(e),
+		Zone: zone, Type: fill.Or(e.VolumeType, spec.DefaultVolumeType), SizeGiB: int(fill.Or(e.VolumeSize, defaultEtcdVolumeSize)),
+		Encrypted: fill.Or(e.EncryptedVolume, false), KMSKey: fill.Or(e.KMSKeyID, ""),
+		Tags: m.tagsWith(name, tagEtcdPrefix+e.Etcd.Name, e.Name+"/"+memberNames(e.Etcd),
 			tagRolePrefix+"control-plane", "1", tagRolePrefix+"master", "1"),
 	}
-	v.IOPS, v.Throughput = spec.VolumeSpeed(v.Type, int(valueOr(member.VolumeIOPS, 0)), int(valueOr(member.VolumeThroughput, 0)))
+	v.IOPS, v.Throughput = spec.VolumeSpeed(v.Type, int(fill.Or(e.VolumeIOPS, 0)), int(fill.Or(e.VolumeThroughput, 0)))
 	n := kinds.Volumes.New(volumeNode(name), v)
-	n.Remedy = "the volume holds etcd's data: keep it, and undo the change to " + path + ".encryptedVolume, or to the zone of the group in " +
-		path + ".instanceGroup; both are fixed when a cluster is created"
+	n.Remedy = "the volume holds etcd's data: keep it, and undo the change to " + e.Path + ".encryptedVolume, or to the zone of the group in " +
+		e.Path + ".instanceGroup; both are fixed when a cluster is created"
 	return n, nil
 }
 
@@ -69,21 +56,15 @@ func memberNames(e *api.EtcdClusterSpec) string {
 	return strings.Join(names, ",")
 }
 
-// memberZone returns a member's zone: its group's, or the first of several.
-func (m *model) memberZone(group string) (string, error) {
-	for _, g := range m.Groups {
-		if g.Name != group {
-			continue
-		}
-		subnets, err := m.subnetsOf(g)
-		if err != nil {
-			return "", err
-		}
-		var zones []string
-		for _, s := range subnets {
-			zones = append(zones, m.zoneOf(s))
-		}
-		return slices.Min(zones), nil
+// groupZone returns the zone of the disks of a group's members: the group's, or the first of several.
+func (m *model) groupZone(g *api.InstanceGroup) (string, error) {
+	subnets, err := m.subnetsOf(g)
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("the cluster has no instance group %q", group)
+	var zones []string
+	for _, s := range subnets {
+		zones = append(zones, m.zoneOf(s))
+	}
+	return slices.Min(zones), nil
 }

@@ -6,6 +6,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // groupName returns the name of a group's managed instance group in a zone.
@@ -39,5 +40,5 @@ func minSize(g *api.InstanceGroup) int32 {
 	if g.Spec.Role == api.RoleNode {
 		usual = 2
 	}
-	return valueOr(g.Spec.MinSize, usual)
+	return fill.Or(g.Spec.MinSize, usual)
 }

@@ -170,11 +170,3 @@ func (m *model) zoneOf(g *api.InstanceGroup, why string) (string, error) {
 	}
 	return zones[0], nil
 }
-
-// valueOr returns what p points to, or otherwise.
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
-}

@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // defaultDisk is the default type of boot disks.
@@ -58,7 +59,7 @@ func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 		Account:      kinds.TemplateAccount{Email: m.email(g.Spec.Role), Scopes: scopes(g)},
 	}
 	if s := g.Spec.GCPShielded; s != nil {
-		t.Shielded = &kinds.ShieldedInstance{SecureBoot: valueOr(s.SecureBoot, false), VTPM: true, Integrity: valueOr(s.IntegrityMonitoring, true)}
+		t.Shielded = &kinds.ShieldedInstance{SecureBoot: fill.Or(s.SecureBoot, false), VTPM: true, Integrity: fill.Or(s.IntegrityMonitoring, true)}
 	}
 	if c := g.Spec.GCPConfidential; c != nil {
 		t.Confidential = &kinds.ConfidentialInstance{Type: *c}
@@ -109,10 +110,10 @@ func (m *model) bootDisk(g *api.InstanceGroup) (kinds.TemplateDisk, error) {
 	if size == 0 {
 		size = 128
 	}
-	v := valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
+	v := fill.Or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
 	return kinds.TemplateDisk{
 		AutoDelete: true, Boot: true, DeviceName: "persistent-disks-0", Mode: "READ_WRITE", Type: "PERSISTENT", SourceImage: image,
-		SizeGiB: int(valueOr(v.Size, size)), DiskType: valueOr(v.Type, defaultDisk), IOPS: int(valueOr(v.IOPS, 0)), Throughput: int(valueOr(v.Throughput, 0)),
+		SizeGiB: int(fill.Or(v.Size, size)), DiskType: fill.Or(v.Type, defaultDisk), IOPS: int(fill.Or(v.IOPS, 0)), Throughput: int(fill.Or(v.Throughput, 0)),
 	}, nil
 }
 
@@ -131,7 +132,7 @@ func (m *model) networkInterface(g *api.InstanceGroup, s *api.ClusterSubnetSpec)
 		n.StackType = "IPV4_IPV6"
 	}
 	public := s.Type == api.SubnetPublic || s.Type == api.SubnetUtility || g.IsBastion()
-	if valueOr(g.Spec.AssociatePublicIP, public) {
+	if fill.Or(g.Spec.AssociatePublicIP, public) {
 		n.Access = &kinds.AccessConfig{}
 	}
 	if m.usesAliasRanges() {
@@ -144,7 +145,7 @@ func (m *model) networkInterface(g *api.InstanceGroup, s *api.ClusterSubnetSpec)
 func (m *model) podMask() int32 {
 	const usual = 24
 	if c := m.spec.KubeControllerManager; c != nil {
-		return valueOr(c.NodeCIDRMaskSize, usual)
+		return fill.Or(c.NodeCIDRMaskSize, usual)
 	}
 	return usual
 }
@@ -153,7 +154,7 @@ func (m *model) podMask() int32 {
 // GPUs or encrypted memory when their host is maintained, because they cannot be migrated.
 func scheduling(g *api.InstanceGroup) kinds.Scheduling {
 	s := kinds.Scheduling{AutomaticRestart: true, OnHostMaintenance: "MIGRATE", ProvisioningModel: "STANDARD"}
-	if valueOr(g.Spec.GCPProvisioningModel, "") == "SPOT" {
+	if fill.Or(g.Spec.GCPProvisioningModel, "") == "SPOT" {
 		s = kinds.Scheduling{OnHostMaintenance: "TERMINATE", Preemptible: true, ProvisioningModel: "SPOT"}
 	}
 	family, _, _ := strings.Cut(g.Spec.MachineType, "-")
@@ -201,7 +202,7 @@ func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, err
 	}
 	if !script.Value().IsZero() {
 		key := gcecloud.MetadataUserData
-		if valueOr(m.gce.UseStartupScript, false) {
+		if fill.Or(m.gce.UseStartupScript, false) {
 			key = gcecloud.MetadataScript
 		}
 		out[key] = script

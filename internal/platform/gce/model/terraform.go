@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // The provider's name, and the required versions: of Terraform and of the provider.
@@ -37,7 +38,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	extra := api.TerraformSpec{}
 	if t := m.spec.Target; t != nil {
-		extra = valueOr(t.Terraform, extra)
+		extra = fill.Or(t.Terraform, extra)
 	}
 	own := map[string]string{"project": m.project, "region": m.region}
 	attributes := maps.Clone(own)

@@ -6,9 +6,6 @@
 package model
 
 import (
-	"crypto/md5"
-	"encoding/base64"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -22,6 +19,7 @@ import (
 	"kops.local/kops/internal/platform/hetzner/kinds"
 	"kops.local/kops/internal/platform/hetzner/spec"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // model is the input, with what all its parts need. It is immutable once built.
@@ -121,7 +119,7 @@ func (m *model) firewalls() ([]resource.Node, error) {
 func (m *model) keys() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for _, k := range m.SSHKeys {
-		print, err := fingerprint(k)
+		print, err := platform.SSHFingerprint(k)
 		if err != nil {
 			return nil, err
 		}
@@ -129,20 +127,6 @@ func (m *model) keys() ([]resource.Node, error) {
 		nodes = append(nodes, kinds.SSHKeys.New(name, kinds.SSHKey{Name: name, PublicKey: strings.TrimSpace(k), Labels: m.labels(), Fingerprint: print}))
 	}
 	return nodes, nil
-}
-
-// fingerprint returns the fingerprint of a public key, an OpenSSH line, in Hetzner's form.
-func fingerprint(key string) (string, error) {
-	parts := strings.Fields(key)
-	if len(parts) < 2 {
-		return "", fmt.Errorf("the SSH public key %q has no data", key)
-	}
-	raw, err := base64.StdEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", fmt.Errorf("the SSH public key %q: %w", key, err)
-	}
-	sum := md5.Sum(raw)
-	return strings.ReplaceAll(fmt.Sprintf("% x", sum[:]), " ", ":"), nil
 }
 
 // Sizes of volumes, in GB, and the maximum length of their names.
@@ -153,39 +137,12 @@ const (
 
 // volumes returns the etcd members' volumes.
 func (m *model) volumes() ([]resource.Node, error) {
-	var nodes []resource.Node
-	for i := range m.spec.EtcdClusters {
-		e := &m.spec.EtcdClusters[i]
-		for j, member := range e.EtcdMembers {
-			group := valueOr(member.InstanceGroup, "")
-			location, err := m.locationOf(group)
-			if err != nil {
-				return nil, fmt.Errorf("member %s of etcd %s: %w", member.Name, e.Name, err)
-			}
-			name := names.Short(member.Name+".etcd-"+e.Name+"."+m.name, maxVolumeName)
-			n := kinds.Volumes.New(name, kinds.Volume{Name: name, Location: location, SizeGB: int(valueOr(member.VolumeSize, defaultVolume)),
-				Labels: m.labels(hetznercloud.GroupLabel, group, hetznercloud.VolumeLabel, e.Name)})
-			n.Remedy = fmt.Sprintf("the volume holds etcd's data: keep it, and undo the change to the location of the group in spec.etcdClusters[%d].etcdMembers[%d].instanceGroup", i, j)
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes, nil
-}
-
-// locationOf returns the location of a group's machines.
-func (m *model) locationOf(group string) (string, error) {
-	for _, g := range m.Groups {
-		if g.Name == group {
-			return spec.LocationOf(m.Cluster, g)
-		}
-	}
-	return "", fmt.Errorf("the cluster has no instance group %q", group)
-}
-
-// valueOr returns what p points to, or otherwise.
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
+	return m.EtcdDisks(func(e platform.EtcdMember) (resource.Node, error) {
+		location, err := spec.LocationOf(m.Cluster, e.Group)
+		name := names.Short(e.Name+".etcd-"+e.Etcd.Name+"."+m.name, maxVolumeName)
+		n := kinds.Volumes.New(name, kinds.Volume{Name: name, Location: location, SizeGB: int(fill.Or(e.VolumeSize, defaultVolume)),
+			Labels: m.labels(hetznercloud.GroupLabel, e.Group.Name, hetznercloud.VolumeLabel, e.Etcd.Name)})
+		n.Remedy = "the volume holds etcd's data: keep it, and undo the change to the location of the group in " + e.Path + ".instanceGroup"
+		return n, err
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/hetzner/kinds"
 	"kops.local/kops/internal/platform/hetzner/spec"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // balancerType is the smallest type of load balancers.
@@ -77,9 +78,9 @@ func (m *model) servers() ([]resource.Node, error) {
 
 func (m *model) group(g *api.InstanceGroup) (kinds.ServerGroup, error) {
 	w := kinds.ServerGroup{Cluster: m.name, Group: g.Name, Name: `"` + g.Name + `-${count.index}"`, Type: g.Spec.MachineType, Image: spec.ImageOf(g, m.facts),
-		Least: int(valueOr(g.Spec.MinSize, 1)), Labels: spec.ServerLabels(m.Cluster, g), Network: kinds.ServerNetwork{Network: m.networkID()},
+		Least: int(fill.Or(g.Spec.MinSize, 1)), Labels: spec.ServerLabels(m.Cluster, g), Network: kinds.ServerNetwork{Network: m.networkID()},
 		PublicNet: kinds.PublicNet{IPv4: true}, DependsOn: m.subnet()}
-	w.Most = max(w.Least, int(valueOr(g.Spec.MaxSize, 0)))
+	w.Most = max(w.Least, int(fill.Or(g.Spec.MaxSize, 0)))
 	var err error
 	if w.Location, err = spec.LocationOf(m.Cluster, g); err != nil {
 		return w, err

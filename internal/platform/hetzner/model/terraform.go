@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/hetzner/kinds"
 	"kops.local/kops/internal/platform/hetzner/spec"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // The provider's name, and the required versions: of Terraform and of the provider.
@@ -34,7 +35,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	extra := api.TerraformSpec{}
 	if t := m.spec.Target; t != nil {
-		extra = valueOr(t.Terraform, extra)
+		extra = fill.Or(t.Terraform, extra)
 	}
 	doc.Providers = []terraform.Provider{{Name: providerName, Attributes: extra.ProviderExtraConfig}}
 	if doc.Graph, err = m.terraformGraph(g); err != nil {
