@@ -14,9 +14,9 @@ import (
 // not the platform's own.
 const filesVersion = ">= 5.0.0"
 
-// AddFilesProvider adds the provider that writes the managed files of a Terraform document, if there are
+// addFilesProvider adds the provider that writes the managed files of a Terraform document, if there are
 // any. own has the attributes of the platform's own provider, extra those that the spec adds.
-func (m Model) AddFilesProvider(doc *terraform.Document, own, extra map[string]string) {
+func (m Model) addFilesProvider(doc *terraform.Document, own, extra map[string]string) {
 	full := ""
 	for n := range doc.Graph.All() {
 		if f, ok := n.Want.(*managedfile.File); ok && f.Provider != "" {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"maps"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
-	"kops.local/kops/internal/spec/fill"
 )
 
 // Versions of Terraform, and of its AWS provider, that the configuration needs.
@@ -37,10 +35,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 		RequiredProviders: map[string]terraform.RequiredProvider{
 			"aws": {Source: "hashicorp/aws", Version: providerVersion, Aliases: []string{"aws.files"}}},
 	}
-	extra := api.TerraformSpec{}
-	if t := m.spec.Target; t != nil {
-		extra = fill.Or(t.Terraform, extra)
-	}
+	extra := m.TerraformSpec()
 	attributes := map[string]string{"region": m.facts.Region}
 	maps.Copy(attributes, extra.ProviderExtraConfig)
 	files := m.Model

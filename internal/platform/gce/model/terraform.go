@@ -1,23 +1,18 @@
 package model
 
 import (
-	"maps"
-
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
-	"kops.local/kops/internal/spec/fill"
 )
 
-// The provider's name, and the required versions: of Terraform and of the provider.
+// The source of the provider, and the required version.
 const (
-	providerName     = "google"
-	terraformVersion = ">= 0.15.0"
-	providerVersion  = ">= 5.11.0"
+	providerSource  = "hashicorp/google"
+	providerVersion = ">= 5.11.0"
 )
 
 // Terraform returns the Terraform document of a graph to which Build has added resources: its
@@ -27,24 +22,9 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	if err != nil {
 		return terraform.Document{}, err
 	}
-	doc := terraform.Document{
-		Graph: g, Data: m.lookups(g), Compatible: true, RequiredVersion: terraformVersion,
-		Outputs: map[string]terraform.Expression{
-			"cluster_name": terraform.Of(resource.Lit(m.name)),
-			"project":      terraform.Of(resource.Lit(m.project)),
-			"region":       terraform.Of(resource.Lit(m.region)),
-		},
-		RequiredProviders: map[string]terraform.RequiredProvider{providerName: {Source: "hashicorp/" + providerName, Version: providerVersion}},
-	}
-	extra := api.TerraformSpec{}
-	if t := m.spec.Target; t != nil {
-		extra = fill.Or(t.Terraform, extra)
-	}
 	own := map[string]string{"project": m.project, "region": m.region}
-	attributes := maps.Clone(own)
-	maps.Copy(attributes, extra.ProviderExtraConfig)
-	doc.Providers = []terraform.Provider{{Name: providerName, Attributes: attributes}}
-	m.AddFilesProvider(&doc, own, extra.FilesProviderExtraConfig)
+	doc := m.TerraformDocument(g, platform.TerraformProvider{Source: providerSource, Version: providerVersion, Attributes: own}, own)
+	doc.Data = m.lookups(g)
 	return doc, nil
 }
 

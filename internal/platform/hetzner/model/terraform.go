@@ -5,21 +5,18 @@ import (
 	"fmt"
 	"strconv"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/hetzner/kinds"
 	"kops.local/kops/internal/platform/hetzner/spec"
-	"kops.local/kops/internal/spec/fill"
 )
 
-// The provider's name, and the required versions: of Terraform and of the provider.
+// The source of the provider, and the required version.
 const (
-	providerName     = "hcloud"
-	terraformVersion = ">= 0.15.0"
-	providerVersion  = ">= 1.35.1"
+	providerSource  = "hetznercloud/hcloud"
+	providerVersion = ">= 1.35.1"
 )
 
 // Terraform returns the Terraform document of a graph to which Build has added resources.
@@ -28,25 +25,15 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	if err != nil {
 		return terraform.Document{}, err
 	}
-	doc := terraform.Document{
-		Graph: g, Data: map[resource.Address]terraform.Lookup{}, Compatible: true, RequiredVersion: terraformVersion,
-		Outputs:           map[string]terraform.Expression{"cluster_name": terraform.Of(resource.Lit(m.name)), "region": terraform.Of(resource.Lit(m.zone))},
-		RequiredProviders: map[string]terraform.RequiredProvider{providerName: {Source: "hetznercloud/" + providerName, Version: providerVersion}},
+	if g, err = m.terraformGraph(g); err != nil {
+		return terraform.Document{}, err
 	}
-	extra := api.TerraformSpec{}
-	if t := m.spec.Target; t != nil {
-		extra = fill.Or(t.Terraform, extra)
-	}
-	doc.Providers = []terraform.Provider{{Name: providerName, Attributes: extra.ProviderExtraConfig}}
-	if doc.Graph, err = m.terraformGraph(g); err != nil {
-		return doc, err
-	}
+	doc := m.TerraformDocument(g, platform.TerraformProvider{Source: providerSource, Version: providerVersion}, map[string]string{"region": m.zone})
 	for n := range g.All() {
 		if err := m.lookUp(doc, n); err != nil {
 			return doc, err
 		}
 	}
-	m.AddFilesProvider(&doc, nil, extra.FilesProviderExtraConfig)
 	return doc, nil
 }
 
