@@ -197,6 +197,15 @@ type Network struct {
 	Metadata string
 }
 
+// TypeNames returns the names of machine types.
+func TypeNames(list []Type) []string {
+	var out []string
+	for _, t := range list {
+		out = append(out, t.Name)
+	}
+	return out
+}
+
 // Machines are the defaults of a platform's machines.
 type Machines struct {
 	// Types are the machine types of a role; a new group gets the first one that fits and is

@@ -6,12 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/clock"
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/asks"
@@ -24,20 +21,10 @@ import (
 // but never that something is missing.
 func Facts(ctx context.Context, c awsapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
 	a := &resolver{Clients: c, past: m, query: q, facts: &facts.Cloud{Region: c.Region}}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, question := range a.lookups() {
-		g.Go(func() error { return fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) }) })
-	}
-	if err := g.Wait(); err != nil {
+	if err := platform.AskAll(ctx, a.lookups()); err != nil {
 		return nil, fmt.Errorf("look up facts in AWS region %s: %w", c.Region, err)
 	}
-	if err := a.missingFindings().Err(); err != nil {
-		return nil, err
-	}
-	if err := a.facts.SetOwn(a.own); err != nil {
-		return nil, err
-	}
-	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudAWS): a.facts}}, nil
+	return asks.Answer(api.CloudAWS, a.facts, a.own, a.missingFindings())
 }
 
 // resolver is the state of one lookup. The lookups run concurrently; each sets its own fields of got.
@@ -60,7 +47,7 @@ func (a *resolver) lookups() []func(context.Context) error {
 	add(len(a.query.Images), a.images)
 	add(len(a.query.MachineTypes)+len(a.query.Candidates), a.machineTypes)
 	add(len(a.query.Hosts), a.dnsZones)
-	add(len(a.query.VPC.Name), a.vpc)
+	add(len(a.query.Network.Name), a.vpc)
 	add(len(a.query.Subnets), a.subnets)
 	add(len(a.query.Profiles), a.profiles)
 	add(len(a.query.Addresses), a.addresses)
@@ -91,7 +78,7 @@ func (a *resolver) missingFindings() diag.List {
 	absent(a.query.Subnets, asks.Has(a.facts.Subnets), "subnet-exists", "there is no such subnet"+in, "check the id and the account")
 	absent(a.query.Profiles, asks.Has(a.own.InstanceProfiles), "profile-exists", "there is no such instance profile with a role", "check the name and the account")
 	absent(a.query.Addresses, asks.Has(a.own.ElasticIPs), "address-exists", "the account has no such elastic IP address"+in, "check the address and the region")
-	if v := a.query.VPC; v.Name != "" {
+	if v := a.query.Network; v.Name != "" {
 		absent([]asks.Reference{v}, asks.Has(a.facts.Networks), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
 	}
 	return append(out, asks.NotOffered(a.query.MachineTypes, a.facts.MachineTypes, "choose another type, or subnets in ")...)

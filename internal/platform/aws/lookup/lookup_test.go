@@ -120,7 +120,7 @@ func TestFacts(t *testing.T) {
 		}
 		machine := must(c.EC2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: ami.ImageId, MinCount: aws.Int32(1), MaxCount: aws.Int32(1)})).Instances[0]
 		own := must(c.EC2.CreateImage(ctx, &ec2.CreateImageInput{InstanceId: machine.InstanceId, Name: aws.String("my-image")}))
-		f, err := Facts(ctx, c, nil, Query{Images: []asks.Reference{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
+		f, err := Facts(ctx, c, nil, Query{Usual: asks.Usual{Images: []asks.Reference{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +146,8 @@ func TestFacts(t *testing.T) {
 		must(c.S3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("discovery")}))
 
 		const arn = "arn:aws:iam::123456789012:instance-profile/theirs"
-		f, err := Facts(ctx, c, nil, Query{VPC: asks.Reference{Name: *vpc.VpcId}, Subnets: []asks.Reference{{Name: *subnet.SubnetId}}, Addresses: []asks.Reference{{Name: *address.PublicIp}},
-			Profiles: []asks.Reference{{Name: arn}}, Hosts: []string{"api.k.private.example.com"}, Buckets: []string{"discovery", "not-yet"}})
+		f, err := Facts(ctx, c, nil, Query{Usual: asks.Usual{Network: asks.Reference{Name: *vpc.VpcId}, Subnets: []asks.Reference{{Name: *subnet.SubnetId}}, Hosts: []string{"api.k.private.example.com"}}, Addresses: []asks.Reference{{Name: *address.PublicIp}},
+			Profiles: []asks.Reference{{Name: arn}}, Buckets: []string{"discovery", "not-yet"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestFacts(t *testing.T) {
 }
 
 func TestATypeThatAZoneDoesNotOfferIsReported(t *testing.T) {
-	a := &resolver{query: Query{MachineTypes: []asks.Reference{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
+	a := &resolver{query: Query{Usual: asks.Usual{MachineTypes: []asks.Reference{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}}},
 		facts: &facts.Cloud{MachineTypes: map[string]facts.MachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
 	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not available in z2, got "m5.large"; choose another type, or subnets in z1, z3`
 	if got := a.missingFindings().Error(); got != want {
@@ -250,7 +250,7 @@ func TestNeedsOfGroupsWithoutAType(t *testing.T) {
 func TestWishes(t *testing.T) {
 	q := NewClusterQuery(newcluster.Options{ClusterName: "k.example.com", Zones: []string{"z1"}, ControlPlaneZones: []string{"z2"}, NodeSizes: []string{"a,b"},
 		Image: "ami-1", SubnetIDs: []string{"subnet-1"}, NetworkID: "vpc-1", DNSZone: "example.com"}, newcluster.World{})
-	got := fmt.Sprint(q.Zones, q.MachineTypes, q.Images, q.Subnets, q.VPC, q.Hosts, q.DNSZone)
+	got := fmt.Sprint(q.Zones, q.MachineTypes, q.Images, q.Subnets, q.Network, q.Hosts, q.DNSZone)
 	const want = "[{z1  option:Zones []} {z2  option:ControlPlaneZones []}] [{a  option:NodeSizes []} {b  option:NodeSizes []}] [{ami-1  option:Image []}] " +
 		"[{subnet-1  option:SubnetIDs []}] {vpc-1  option:NetworkID []} [k.example.com]example.com"
 	if got != want {

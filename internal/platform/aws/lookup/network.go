@@ -24,7 +24,7 @@ func newFilters(filter string, values ...string) []types.Filter {
 
 // vpc looks up the shared VPC and its gateways.
 func (a *resolver) vpc(ctx context.Context) error {
-	id := a.query.VPC.Name
+	id := a.query.Network.Name
 	o, err := a.EC2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: newFilters("vpc-id", id)})
 	if err != nil {
 		return fmt.Errorf("describe VPC %s: %w", id, err)

@@ -18,19 +18,7 @@ import (
 
 // Query specifies what to look up.
 type Query struct {
-	Zones  []asks.Reference // availability zones that must exist
-	Images []asks.Reference
-	// MachineTypes must exist; an ask may name zones that must offer the type.
-	MachineTypes []asks.Reference
-	// Candidates are machine types that one will be chosen from; those that
-	// do not exist are left out.
-	Candidates []string
-	// Hosts are the names that need DNS zones; empty if there are none.
-	Hosts []string
-	// DNSZone is the name or id of a zone that a user chose.
-	DNSZone   string
-	VPC       asks.Reference
-	Subnets   []asks.Reference
+	asks.Usual
 	Profiles  []asks.Reference // instance profiles, by name or ARN
 	Addresses []asks.Reference // elastic IPs, by address
 	Buckets   []string
@@ -39,18 +27,13 @@ type Query struct {
 // ClusterQuery returns the query for an existing cluster. It is pure.
 func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 	object, spec := api.KindCluster+"/"+c.Name, &c.Spec
-	q := Query{}
+	q := Query{Usual: asks.OfCluster(c)}
 	for i, s := range spec.Networking.Subnets {
 		at := func(name, field string) asks.Reference {
 			return asks.Reference{Name: name, Object: object, Path: fmt.Sprintf("spec.subnets[%d].%s", i, field)}
 		}
 		q.Zones = asks.Add(q.Zones, at(s.Zone, "zone"))
-		q.Subnets = asks.Add(q.Subnets, at(s.ID, "id"))
 		q.Addresses = asks.Add(q.Addresses, at(s.PublicIP, "publicIP"))
-	}
-	q.VPC = asks.Reference{Name: spec.Networking.NetworkID, Object: object, Path: "spec.networkID"}
-	if spec.DNSType() != api.DNSNone {
-		q.Hosts, q.DNSZone = asks.Distinct(c.Name, spec.API.PublicName), spec.DNSZone
 	}
 	if d := spec.ServiceAccountIssuerDiscovery; d != nil {
 		if rest, ok := strings.CutPrefix(d.DiscoveryStore, "s3://"); ok {
@@ -87,26 +70,12 @@ func (q *Query) group(c *api.Cluster, g *api.InstanceGroup) {
 
 // NewClusterQuery returns the query for choosing the spec of a new cluster. It is pure.
 func NewClusterQuery(o newcluster.Options, _ newcluster.World) Query {
-	all := func(option string, names ...string) (out []asks.Reference) {
-		for _, n := range names {
-			for _, item := range splitList(n) {
-				out = append(out, asks.Reference{Name: item, Path: "option:" + option})
-			}
+	q := Query{Usual: asks.OfOptions(o, splitList)}
+	q.Candidates = asks.Distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...)
+	for _, list := range o.UtilitySubnetIDs {
+		for _, id := range splitList(list) {
+			q.Subnets = append(q.Subnets, asks.Reference{Name: id, Path: "option:UtilitySubnetIDs"})
 		}
-		return out
-	}
-	q := Query{
-		Zones: slices.Concat(all("Zones", o.Zones...), all("ControlPlaneZones", o.ControlPlaneZones...)),
-		Images: slices.Concat(all("Image", o.Image), all("ControlPlaneImage", o.ControlPlaneImage),
-			all("NodeImage", o.NodeImage), all("BastionImage", o.BastionImage)),
-		MachineTypes: slices.Concat(all("ControlPlaneSizes", o.ControlPlaneSizes...),
-			all("NodeSizes", o.NodeSizes...), all("APIServerSizes", o.APIServerSizes...)),
-		Candidates: asks.Distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...),
-		Subnets:    slices.Concat(all("SubnetIDs", o.SubnetIDs...), all("UtilitySubnetIDs", o.UtilitySubnetIDs...)),
-		VPC:        asks.Reference{Name: o.NetworkID, Path: "option:NetworkID"},
-	}
-	if strings.EqualFold(o.DNSType, string(api.DNSPublic)) || strings.EqualFold(o.DNSType, string(api.DNSPrivate)) || o.DNSZone != "" {
-		q.Hosts, q.DNSZone = asks.Distinct(o.ClusterName, o.APIPublicName), o.DNSZone
 	}
 	return q
 }

@@ -111,9 +111,5 @@ func RegionOf(zone string) string {
 
 // MachineTypes returns the names of the types that new groups of a role choose from.
 func MachineTypes(role api.InstanceGroupRole) []string {
-	var out []string
-	for _, t := range awsTraits().Machines.Types[role] {
-		out = append(out, t.Name)
-	}
-	return out
+	return traits.TypeNames(awsTraits().Machines.Types[role])
 }

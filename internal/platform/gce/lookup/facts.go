@@ -9,12 +9,10 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/asks"
@@ -36,27 +34,15 @@ func Facts(ctx context.Context, c *gceapi.Clients, m past.Memo, q Query) (*facts
 	if a.facts.Region == "" { // without a region, only the project can be queried
 		a.query = Query{Project: q.Project}
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, question := range a.lookups() {
-		g.Go(func() error {
-			err := fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) })
-			if isNotFound(err) { // the project, which another question reports
-				return nil
-			}
-			return err
-		})
+	questions := a.lookups()
+	for i, question := range questions {
+		questions[i] = func(ctx context.Context) error { return fault.IgnoreGone(question(ctx)) } // the project, which another question reports
 	}
-	if err := g.Wait(); err != nil {
+	if err := platform.AskAll(ctx, questions); err != nil {
 		return nil, fmt.Errorf("look up facts in project %s, region %s: %w", a.project, a.facts.Region, err)
 	}
 	a.deriveRanges()
-	if err := a.missingFindings().Err(); err != nil {
-		return nil, err
-	}
-	if err := a.facts.SetOwn(a.own); err != nil {
-		return nil, err
-	}
-	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudGCE): a.facts}}, nil
+	return asks.Answer(api.CloudGCE, a.facts, a.own, a.missingFindings())
 }
 
 // resolver is the state of one lookup. Questions run concurrently; each sets its own fields, and

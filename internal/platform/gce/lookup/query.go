@@ -8,7 +8,6 @@ package lookup
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -20,29 +19,17 @@ import (
 
 // Query is what to look up.
 type Query struct {
+	asks.Usual
 	// Project is the cluster's project; empty means the session's. Region is its region.
 	Project asks.Reference
 	Region  asks.Reference
-	Zones   []asks.Reference // zones that must exist
-	Images  []asks.Reference
-	// MachineTypes and Accelerators must exist; an ask may name zones that must offer them.
-	MachineTypes, Accelerators []asks.Reference
-	// Candidates are machine types from which one will be chosen; those that do not exist are
-	// ignored.
-	Candidates []string
-	// Network is a shared network, as a spec writes it; its Name is empty if there is none.
-	Network asks.Reference
-	// OwnNetwork is the network that kops creates otherwise, and OwnSubnets are the subnets in it.
+	// Accelerators must exist; an ask may name zones that must offer them.
+	Accelerators []asks.Reference
+	// OwnNetwork is the network that kops creates unless it is shared, and OwnSubnets are the subnets in it.
 	OwnNetwork string
 	OwnSubnets []string
 	// Ranges reports that the cluster still needs ranges in its network.
 	Ranges bool
-	// Subnets are the names of shared subnets.
-	Subnets []asks.Reference
-	// Hosts are the names for which DNS zones are needed; may be empty.
-	Hosts []string
-	// DNSZone is the name or ID of the zone that the user chose.
-	DNSZone string
 	// ServiceAccount is the address of an existing account for the machines.
 	ServiceAccount asks.Reference
 }
@@ -51,7 +38,7 @@ type Query struct {
 func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 	object, s := api.KindCluster+"/"+c.Name, &c.Spec
 	of := func(name, path string) asks.Reference { return asks.Reference{Name: name, Object: object, Path: path} }
-	q := Query{OwnNetwork: gcename.Network(c.Name), Network: of(s.Networking.NetworkID, "spec.networkID")}
+	q := Query{Usual: asks.OfCluster(c), OwnNetwork: gcename.Network(c.Name)}
 	if gce := s.CloudProvider.GCE; gce != nil {
 		q.Project = of(gce.Project, "spec.project")
 		q.account(of(gce.ServiceAccount, "spec.cloudConfig.gceServiceAccount"))
@@ -61,7 +48,6 @@ func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 		if q.Region.Name == "" {
 			q.Region = of(n.Region, at+"region")
 		}
-		q.Subnets = asks.Add(q.Subnets, of(n.ID, at+"id"))
 		if n.ID == "" {
 			q.OwnSubnets = append(q.OwnSubnets, gcename.Suffixed(n.Name, c.Name))
 			q.Ranges = q.Ranges || n.CIDR == ""
@@ -69,9 +55,6 @@ func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 	}
 	if n := &s.Networking; n.GCP != nil || n.Kindnet != nil {
 		q.Ranges = q.Ranges || n.PodCIDR == "" || n.ServiceClusterIPRange == ""
-	}
-	if s.DNSType() != api.DNSNone {
-		q.Hosts, q.DNSZone = asks.Distinct(c.Name, s.API.PublicName), s.DNSZone
 	}
 	for _, g := range groups {
 		q.group(g)
@@ -106,30 +89,11 @@ func (q *Query) account(a asks.Reference) {
 
 // NewClusterQuery returns the query for choosing the spec of a new cluster. It is pure.
 func NewClusterQuery(o newcluster.Options, _ newcluster.World) Query {
-	all := func(option string, names ...string) (out []asks.Reference) {
-		for _, n := range names {
-			out = asks.Add(out, asks.Reference{Name: strings.TrimSpace(n), Path: "option:" + option})
-		}
-		return out
-	}
-	one := func(option, name string) asks.Reference { return asks.Reference{Name: name, Path: "option:" + option} }
-	q := Query{
-		Project: one("Project", o.Own["project"]), Network: one("NetworkID", o.NetworkID),
-		Zones: slices.Concat(all("Zones", o.Zones...), all("ControlPlaneZones", o.ControlPlaneZones...)),
-		Images: slices.Concat(all("Image", o.Image), all("ControlPlaneImage", o.ControlPlaneImage),
-			all("NodeImage", o.NodeImage), all("BastionImage", o.BastionImage)),
-		MachineTypes: slices.Concat(all("ControlPlaneSizes", o.ControlPlaneSizes...),
-			all("NodeSizes", o.NodeSizes...), all("APIServerSizes", o.APIServerSizes...)),
-		Candidates: asks.Distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...),
-		OwnNetwork: gcename.Network(o.ClusterName), Ranges: true,
-		Subnets: all("SubnetIDs", o.SubnetIDs...),
-	}
+	q := Query{Usual: asks.OfOptions(o, asks.One), Project: asks.Reference{Name: o.Own["project"], Path: "option:Project"}, OwnNetwork: gcename.Network(o.ClusterName), Ranges: true}
+	q.Candidates = asks.Distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...)
 	for _, z := range q.Zones {
 		q.Region.Name, q.Region.Path = cmp.Or(q.Region.Name, spec.RegionOf(z.Name)), z.Path
 	}
 	q.account(asks.Reference{Name: o.Own["gce-service-account"], Path: "spec.cloudConfig.gceServiceAccount"})
-	if strings.EqualFold(o.DNSType, string(api.DNSPublic)) || strings.EqualFold(o.DNSType, string(api.DNSPrivate)) || o.DNSZone != "" {
-		q.Hosts, q.DNSZone = asks.Distinct(o.ClusterName, o.APIPublicName), o.DNSZone
-	}
 	return q
 }

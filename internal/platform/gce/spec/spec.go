@@ -59,11 +59,7 @@ func gceTraits() traits.Traits {
 
 // MachineTypes returns the machine types from which a new group of a role gets one.
 func MachineTypes(role api.InstanceGroupRole) []string {
-	var out []string
-	for _, t := range gceTraits().Machines.Types[role] {
-		out = append(out, t.Name)
-	}
-	return out
+	return traits.TypeNames(gceTraits().Machines.Types[role])
 }
 
 // RegionOf returns the region of a zone: europe-west1 for europe-west1-b.

@@ -10,11 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/hetzner/spec"
@@ -31,20 +29,10 @@ func Facts(ctx context.Context, c *hetznerapi.Client, now time.Time, q Query) (*
 	for _, name := range asks.Names(q.Images) {
 		lookups = append(lookups, func(ctx context.Context) error { return a.image(ctx, name) })
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, question := range lookups {
-		g.Go(func() error { return fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) }) })
-	}
-	if err := g.Wait(); err != nil {
+	if err := platform.AskAll(ctx, lookups); err != nil {
 		return nil, fmt.Errorf("look up facts in Hetzner Cloud: %w", err)
 	}
-	if err := a.missing().Err(); err != nil {
-		return nil, err
-	}
-	if err := a.facts.SetOwn(a.own); err != nil {
-		return nil, err
-	}
-	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudHetzner): a.facts}}, nil
+	return asks.Answer(api.CloudHetzner, a.facts, a.own, a.missing())
 }
 
 // resolver is the state of one lookup. Questions run concurrently; each sets its own fields, and shared
@@ -69,7 +57,7 @@ func (a *resolver) locations(ctx context.Context) error {
 	a.known, a.facts.Zones, a.facts.Region = nil, nil, ""
 	for _, l := range all {
 		a.known = append(a.known, l.Name)
-		if len(a.query.Locations) > 0 && l.Name == a.query.Locations[0].Name {
+		if len(a.query.Zones) > 0 && l.Name == a.query.Zones[0].Name {
 			a.facts.Region = l.NetworkZone
 		}
 	}
@@ -222,13 +210,10 @@ func (a *resolver) freeAddress(ctx context.Context, shared *hetznerapi.Network, 
 
 // missing reports what the query names and does not exist.
 func (a *resolver) missing() diag.List {
-	out := asks.Missing(a.query.Locations, func(name string) bool { return slices.Contains(a.known, name) }, "hetzner-locations", "there is no such location", "use one of "+diag.Or(a.known))
+	out := asks.Missing(a.query.Zones, func(name string) bool { return slices.Contains(a.known, name) }, "hetzner-locations", "there is no such location", "use one of "+diag.Or(a.known))
 	out = append(out, asks.Missing(a.query.Images, asks.Has(a.facts.Images), "hetzner-image", "there is no such image", "use the name of a system image, or the number of a snapshot of the project (hcloud image list)")...)
 	out = append(out, asks.Missing(a.query.MachineTypes, asks.Has(a.facts.MachineTypes), "machine-type-exists", "there is no such machine type", "use another one (hcloud server-type list)")...)
 	out = append(out, asks.NotOffered(a.query.MachineTypes, a.facts.MachineTypes, "choose another machine type, or a location among ")...)
-	if a.wrong {
-		out = append(out, diag.Finding{Object: a.query.Network.Object, Path: a.query.Network.Path, Value: a.query.Network.Name, Rule: "hetzner-network",
-			Message: "there is no such network in the project", Remedy: "use the name or the number of a network (hcloud network list)"})
-	}
-	return out
+	return append(out, asks.Missing([]asks.Reference{a.query.Network}, func(string) bool { return !a.wrong }, "hetzner-network", "there is no such network in the project",
+		"use the name or the number of a network (hcloud network list)")...)
 }

@@ -7,8 +7,6 @@ package lookup
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/hetzner/spec"
@@ -16,25 +14,19 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// Query is what to look up.
+// Query is what to look up. Its zones are the locations.
 type Query struct {
+	asks.Usual
 	// Cluster is the name of an existing cluster; empty for a new one.
 	Cluster string
-	// Locations and Images must exist; MachineTypes must be offered in their locations, which an ask
-	// lists as zones.
-	Locations, Images, MachineTypes []asks.Reference
-	// Candidates are machine types from which one will be chosen.
-	Candidates []string
-	// Network is a shared network; its Name is empty if there is none.
-	Network asks.Reference
 }
 
 // ClusterQuery returns the query for an existing cluster. It is pure.
 func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
-	object := api.KindCluster + "/" + c.Name
-	q := Query{Cluster: c.Name, Candidates: spec.MachineTypes(), Network: asks.Reference{Name: c.Spec.Networking.NetworkID, Object: object, Path: "spec.networkID"}}
+	q := Query{Cluster: c.Name, Usual: asks.OfCluster(c)}
+	q.Candidates = spec.MachineTypes()
 	for i, s := range c.Spec.Networking.Subnets {
-		q.Locations = asks.Add(q.Locations, asks.Reference{Name: s.Zone, Object: object, Path: fmt.Sprintf("spec.subnets[%d].zone", i)})
+		q.Zones = asks.Add(q.Zones, asks.Reference{Name: s.Zone, Object: api.KindCluster + "/" + c.Name, Path: fmt.Sprintf("spec.subnets[%d].zone", i)})
 	}
 	for _, g := range groups {
 		of := func(name, path string) asks.Reference {
@@ -52,19 +44,10 @@ func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 
 // NewClusterQuery returns the query for choosing the spec of a new cluster. It is pure.
 func NewClusterQuery(o newcluster.Options, _ newcluster.World) Query {
-	zones := asks.Distinct(append(slices.Clone(o.Zones), o.ControlPlaneZones...)...)
-	all := func(option string, names ...string) (out []asks.Reference) {
-		for _, n := range names {
-			out = asks.Add(out, asks.Reference{Name: strings.TrimSpace(n), Path: "option:" + option})
-		}
-		return out
-	}
-	q := Query{Candidates: spec.MachineTypes(), Network: asks.Reference{Name: o.NetworkID, Path: "option:NetworkID"},
-		Locations:    slices.Concat(all("Zones", o.Zones...), all("ControlPlaneZones", o.ControlPlaneZones...)),
-		Images:       slices.Concat(all("Image", o.Image), all("ControlPlaneImage", o.ControlPlaneImage), all("NodeImage", o.NodeImage), all("BastionImage", o.BastionImage)),
-		MachineTypes: slices.Concat(all("ControlPlaneSizes", o.ControlPlaneSizes...), all("NodeSizes", o.NodeSizes...))}
+	q := Query{Usual: asks.OfOptions(o, asks.One)}
+	q.Candidates = spec.MachineTypes()
 	for i := range q.MachineTypes {
-		q.MachineTypes[i].Zones = zones
+		q.MachineTypes[i].Zones = asks.Names(q.Zones)
 	}
 	return q
 }

@@ -40,10 +40,4 @@ func usualTypes() []traits.Type {
 }
 
 // MachineTypes returns the machine types from which a new group gets one.
-func MachineTypes() []string {
-	var out []string
-	for _, t := range usualTypes() {
-		out = append(out, t.Name)
-	}
-	return out
-}
+func MachineTypes() []string { return traits.TypeNames(usualTypes()) }
