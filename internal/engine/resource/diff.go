@@ -3,6 +3,7 @@ package resource
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,6 +45,19 @@ func (s *Schema) Diff(want, have any) []Change {
 type OpenMap interface {
 	// Foreign reports whether an unwanted key was not set by this program.
 	Foreign(key string) bool
+}
+
+// WithForeign returns the wanted entries and those of have that others added, for APIs that replace all
+// entries at once.
+func WithForeign[M interface {
+	OpenMap
+	~map[string]string
+}](want, have M) M {
+	out := M{}
+	maps.Copy(out, have)
+	maps.DeleteFunc(out, func(key, _ string) bool { return !want.Foreign(key) })
+	maps.Copy(out, want)
+	return out
 }
 
 // diff reports the leaves below path that differ.

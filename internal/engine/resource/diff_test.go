@@ -273,3 +273,14 @@ func TestBoundsAreNoDifference(t *testing.T) {
 		}
 	}
 }
+
+func TestForeignEntriesAreKept(t *testing.T) {
+	have := open{"a": "old", "b": "unwanted", "x.y": "others'"}
+	got := WithForeign(open{"a": "new"}, have)
+	if want := (open{"a": "new", "x.y": "others'"}); !reflect.DeepEqual(got, want) || len(have) != 3 {
+		t.Errorf("got %v of %v", got, have)
+	}
+	if got := WithForeign(open(nil), nil); got == nil || len(got) != 0 {
+		t.Errorf("of nothing, got %v", got)
+	}
+}

@@ -188,5 +188,5 @@ func labelDisk(ctx context.Context, c *Client, labels Labels, d *Disk) error {
 		return err
 	}
 	return c.Await(ctx)(c.Compute.Disks.SetLabels(c.Project, d.Zone, d.Name, &compute.ZoneSetLabelsRequest{
-		Labels: labels.merge(current.Labels), LabelFingerprint: current.LabelFingerprint}).Context(ctx).Do())
+		Labels: resource.WithForeign(labels, current.Labels), LabelFingerprint: current.LabelFingerprint}).Context(ctx).Do())
 }

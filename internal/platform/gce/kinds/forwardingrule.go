@@ -95,5 +95,5 @@ func labelForwardingRule(ctx context.Context, c *Client, have, want *ForwardingR
 		return err
 	}
 	return c.Await(ctx)(c.Compute.ForwardingRules.SetLabels(c.Project, c.Region, have.Name, &compute.RegionSetLabelsRequest{
-		Labels: want.Labels.merge(current.Labels), LabelFingerprint: current.LabelFingerprint}).Context(ctx).Do())
+		Labels: resource.WithForeign(want.Labels, current.Labels), LabelFingerprint: current.LabelFingerprint}).Context(ctx).Do())
 }

@@ -87,7 +87,7 @@ type Firewall struct {
 type FirewallRule struct {
 	Direction string   `json:"direction"`
 	Protocol  string   `json:"protocol"`
-	Port      *string  `json:"port,omitempty"`
+	Port      string   `json:"port,omitempty"`
 	SourceIPs []string `json:"source_ips"`
 }
 
@@ -179,7 +179,7 @@ type ServerType struct {
 // Image is what a server's disk is created from.
 type Image struct {
 	ID           int64   `json:"id"`
-	Name         *string `json:"name"`         // nil for a snapshot
+	Name         string  `json:"name"`         // empty for a snapshot
 	Architecture string  `json:"architecture"` // x86 or arm
 	Status       string  `json:"status"`
 	Deprecated   *string `json:"deprecated"` // since when

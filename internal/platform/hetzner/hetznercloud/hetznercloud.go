@@ -67,9 +67,4 @@ func Zone(location string) string {
 
 // ImageName returns how specs and servers name an image: by its name or, if it is a snapshot, which has
 // none, by its number.
-func ImageName(id int64, name string) string {
-	if name == "" {
-		return strconv.FormatInt(id, 10)
-	}
-	return name
-}
+func ImageName(id int64, name string) string { return cmp.Or(name, strconv.FormatInt(id, 10)) }

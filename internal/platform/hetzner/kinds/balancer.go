@@ -131,11 +131,9 @@ func createBalancer(ctx context.Context, c *Client, b *LoadBalancer) error {
 	for port, s := range b.Services {
 		services = append(services, s.request(port))
 	}
-	made, err := hetznerapi.Create[hetznerapi.LoadBalancer](ctx, c.Client, "load_balancers", map[string]any{
+	return create(ctx, c, "load_balancers", &b.ID, map[string]any{
 		"name": b.Name, "load_balancer_type": b.Type, "location": b.Location, "public_interface": b.Public, "labels": b.Labels, "services": services,
 		"algorithm": map[string]string{"type": "round_robin"}})
-	b.ID = hetznerapi.Path("load_balancers", made.ID)
-	return err
 }
 
 func (s Service) request(port string) hetznerapi.BalancerService {

@@ -7,7 +7,6 @@ package kinds
 
 import (
 	"context"
-	"maps"
 	"strings"
 
 	"kops.local/kops/internal/engine/once"
@@ -72,21 +71,16 @@ func (Labels) Foreign(key string) bool {
 	return key != hetznercloud.AutoscalerLabel
 }
 
-// merge returns the labels to set on an object that has labels: the wanted ones, and those that others
-// added. The API replaces all labels at once.
-func (l Labels) merge(have map[string]string) Labels {
-	out := maps.Clone(have)
-	maps.DeleteFunc(out, func(key, _ string) bool { return !l.Foreign(key) })
-	if out == nil {
-		out = Labels{}
-	}
-	maps.Copy(out, l)
-	return out
+// setLabels sets the labels of the object at a path, except those that others added.
+func setLabels(ctx context.Context, c *Client, path string, have, want Labels) error {
+	return c.Set(ctx, path, map[string]any{"labels": resource.WithForeign(want, have)})
 }
 
-// setLabels sets the labels of the object at a path.
-func setLabels(ctx context.Context, c *Client, path string, have, want Labels) error {
-	return c.Set(ctx, path, map[string]any{"labels": want.merge(have)})
+// create creates an object of a kind, and sets its path.
+func create(ctx context.Context, c *Client, kind string, path *string, properties map[string]any) error {
+	made, err := hetznerapi.Create[hetznerapi.Object](ctx, c.Client, kind, properties)
+	*path = hetznerapi.Path(kind, made.ID)
+	return err
 }
 
 // terraformAddress returns the address of a resource as an expression of Terraform.

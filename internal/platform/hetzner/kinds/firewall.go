@@ -59,10 +59,8 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 		return ownList(ctx, c, "firewalls", s.Cluster, firewallOf)
 	},
 	Create: func(ctx context.Context, c *Client, f *Firewall) error {
-		made, err := hetznerapi.Create[hetznerapi.Firewall](ctx, c.Client, "firewalls", map[string]any{
+		return create(ctx, c, "firewalls", &f.ID, map[string]any{
 			"name": f.Name, "labels": f.Labels, "rules": ruleRequests(f), "apply_to": []any{selecting(f.ApplyTo.Selector)}})
-		f.ID = hetznerapi.Path("firewalls", made.ID)
-		return err
 	},
 	Update: []resource.Setter[Firewall, *Client]{
 		{Fields: []string{"Rules"}, Set: func(ctx context.Context, c *Client, have, want *Firewall) error {
@@ -102,11 +100,7 @@ func selected(targets []hetznerapi.Target, cluster string) string {
 func ruleRequests(f *Firewall) []hetznerapi.FirewallRule {
 	out := []hetznerapi.FirewallRule{}
 	for _, r := range f.Rules {
-		a := hetznerapi.FirewallRule{Direction: r.Direction, Protocol: r.Protocol, SourceIPs: r.Sources}
-		if r.Port != "" {
-			a.Port = &r.Port
-		}
-		out = append(out, a)
+		out = append(out, hetznerapi.FirewallRule{Direction: r.Direction, Protocol: r.Protocol, Port: r.Port, SourceIPs: r.Sources})
 	}
 	return out
 }
@@ -115,11 +109,7 @@ func firewallOf(a hetznerapi.Firewall) *Firewall {
 	f := &Firewall{Name: a.Name, Labels: a.Labels, ID: hetznerapi.Path("firewalls", a.ID)}
 	f.ApplyTo.Selector = selected(a.AppliedTo, a.Labels[hetznercloud.ClusterLabel])
 	for _, r := range a.Rules {
-		rule := Rule{Direction: r.Direction, Protocol: r.Protocol, Sources: r.SourceIPs}
-		if r.Port != nil {
-			rule.Port = *r.Port
-		}
-		f.Rules = append(f.Rules, rule)
+		f.Rules = append(f.Rules, Rule{Direction: r.Direction, Protocol: r.Protocol, Port: r.Port, Sources: r.SourceIPs})
 	}
 	return f
 }

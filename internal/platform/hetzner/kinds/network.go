@@ -35,10 +35,8 @@ var Networks = resource.Kind[Network, *Client]{
 	Key:   func(n *Network) string { return n.Name },
 	List:  listNetworks,
 	Create: func(ctx context.Context, c *Client, n *Network) error {
-		made, err := hetznerapi.Create[hetznerapi.Network](ctx, c.Client, "networks", map[string]any{
+		return create(ctx, c, "networks", &n.ID, map[string]any{
 			"name": n.Name, "ip_range": n.CIDR, "labels": n.Labels, "subnets": []any{subnetRequest(n)}})
-		n.ID = hetznerapi.Path("networks", made.ID)
-		return err
 	},
 	Update: []resource.Setter[Network, *Client]{
 		{Fields: []string{"Zone"}, Set: func(ctx context.Context, c *Client, have, want *Network) error {

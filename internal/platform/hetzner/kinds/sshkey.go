@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
@@ -33,9 +34,7 @@ var SSHKeys = resource.Kind[SSHKey, *Client]{
 	Key:   func(k *SSHKey) string { return k.Fingerprint },
 	List:  listKeys,
 	Create: func(ctx context.Context, c *Client, k *SSHKey) error {
-		made, err := hetznerapi.Create[hetznerapi.SSHKey](ctx, c.Client, "ssh_keys", map[string]any{"name": k.Name, "public_key": k.PublicKey, "labels": k.Labels})
-		k.ID = hetznerapi.Path("ssh_keys", made.ID)
-		return err
+		return create(ctx, c, "ssh_keys", &k.ID, map[string]any{"name": k.Name, "public_key": k.PublicKey, "labels": k.Labels})
 	},
 	Delete: deleteKey,
 }
@@ -46,12 +45,8 @@ func listKeys(ctx context.Context, c *Client, s resource.Scope) ([]*SSHKey, erro
 	if err != nil {
 		return nil, err
 	}
-	own := map[string]bool{}
-	for _, k := range out {
-		own[k.Fingerprint] = true
-	}
 	for _, fingerprint := range s.Names {
-		if own[fingerprint] {
+		if slices.ContainsFunc(out, func(k *SSHKey) bool { return k.Fingerprint == fingerprint }) {
 			continue
 		}
 		found, err := once.Ask(ctx, c.answers, "SSH key "+fingerprint, func(ctx context.Context) ([]hetznerapi.SSHKey, error) {

@@ -45,10 +45,8 @@ var Volumes = resource.Kind[Volume, *Client]{
 		return slices.DeleteFunc(all, func(v *Volume) bool { return !s.All && v.Labels[hetznercloud.VolumeLabel] == "" }), err
 	},
 	Create: func(ctx context.Context, c *Client, v *Volume) error {
-		made, err := hetznerapi.Create[hetznerapi.Volume](ctx, c.Client, "volumes", map[string]any{
+		return create(ctx, c, "volumes", &v.ID, map[string]any{
 			"name": v.Name, "location": v.Location, "size": v.SizeGB, "labels": v.Labels})
-		v.ID = hetznerapi.Path("volumes", made.ID)
-		return err
 	},
 	Update: []resource.Setter[Volume, *Client]{
 		{Fields: []string{"SizeGB"}, Set: growVolume},

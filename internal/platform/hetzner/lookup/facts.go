@@ -124,12 +124,7 @@ func (a *resolver) image(ctx context.Context, name string) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	i := facts.Image{ID: name, Architecture: architecture(found[0].Architecture)}
-	if found[0].Name != nil { // the number of a system image
-		i.ID = *found[0].Name
-	} else {
-		i.ID = hetznercloud.ImageName(found[0].ID, "")
-	}
+	i := facts.Image{ID: hetznercloud.ImageName(found[0].ID, found[0].Name), Architecture: architecture(found[0].Architecture)}
 	if len(found) > 1 { // which machines get follows from their type
 		i.Architecture = ""
 	}

@@ -93,7 +93,7 @@ func TestImagesByNumber(t *testing.T) {
 	}
 	number := fmt.Sprint(all[0].ID)
 	f, _ := look(t, c, lookup.Query{Usual: asks.Usual{Images: []asks.Reference{{Name: number}}}})
-	if i := f.Images[number]; i.ID != *all[0].Name || i.Architecture != facts.ArchX86 {
+	if i := f.Images[number]; i.ID != all[0].Name || i.Architecture != facts.ArchX86 {
 		t.Errorf("%+v", i)
 	}
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"strings"
 
 	"kops.local/kops/api"
@@ -66,11 +67,8 @@ func ImageOf(g *api.InstanceGroup, f *facts.Cloud) string {
 // ServerLabels returns the labels of a group's servers.
 func ServerLabels(c *api.Cluster, g *api.InstanceGroup) map[string]string {
 	out := map[string]string{}
-	for _, own := range []map[string]string{c.Spec.CloudLabels, g.Spec.CloudLabels} {
-		for k, v := range own {
-			out[k] = v
-		}
-	}
+	maps.Copy(out, c.Spec.CloudLabels)
+	maps.Copy(out, g.Spec.CloudLabels)
 	if k := g.Spec.Kubelet; k != nil { // completion has added all labels of nodes
 		for label, value := range k.NodeLabels {
 			out[hetznercloud.NodeLabelPrefix+label] = value
