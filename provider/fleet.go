@@ -53,6 +53,8 @@ type Server struct {
 	State                     string
 	Starting, Running, Ending bool
 
+	// Uses are references to what it uses, such as its network.
+	Uses      []value.Value
 	Addresses []string
 	Zone      string
 	Created   time.Time
@@ -70,6 +72,8 @@ type ServerGroup struct {
 	// Made is what new servers are made of, by field of the spec.
 	Made     map[string]string
 	UserData value.Content
+	// Uses is what the servers of an observed group use, which is deleted after them.
+	Uses []value.Value
 }
 
 // Launch is the input of a new server, except its group's.

@@ -73,6 +73,7 @@ func observed(cluster, name string, list []Server) Group {
 		r := s.wanted()
 		digests[r.userData] = true
 		made, own = append(made, r.made), append(own, ownLabels(s.Labels))
+		g.Uses = append(g.Uses, s.Uses...)
 	}
 	g.Made, g.Labels = merge(made), merge(own)
 	all := slices.Sorted(maps.Keys(digests))

@@ -31,6 +31,8 @@ type Server struct {
 	State                     string
 	Starting, Running, Ending bool
 
+	// Uses are references to what it uses, such as its network.
+	Uses      []resource.Value
 	Addresses []string
 	Zone      string
 	Created   time.Time
@@ -48,6 +50,8 @@ type Group struct {
 	// Made is what new servers are made of, by field of the spec.
 	Made     map[string]string
 	UserData resource.Content
+	// Uses is what the servers of an observed group use, which is deleted after them.
+	Uses []resource.Value
 }
 
 // Launch is what a new server needs in addition to its group.

@@ -46,7 +46,8 @@ type PublicNet struct {
 }
 
 // Servers is the kind of ServerGroup.
-var Servers = serverKind()
+var Servers = *Fleet().Kind(resource.Kind[ServerGroup, *Client]{Name: "hcloud_server", API: api, Tasks: []string{"ServerGroup"}, Early: true},
+	[]string{"Type", "Image", "Location", "UserData"}, []string{"Least", "Most", "Labels"})
 
 // Fields of a spec of which servers are made.
 const (
@@ -68,33 +69,9 @@ func Fleet() *servers.Fleet[ServerGroup, *Client] {
 		},
 		Observed: func(g servers.Group) *ServerGroup {
 			return &ServerGroup{Cluster: g.Cluster, Group: g.Name, Least: g.Least, Most: g.Most, Labels: g.Labels, UserData: g.UserData,
-				Type: g.Made[fieldType], Image: g.Made[fieldImage], Location: g.Made[fieldLocation]}
+				Type: g.Made[fieldType], Image: g.Made[fieldImage], Location: g.Made[fieldLocation], Uses: g.Uses}
 		},
 	}
-}
-
-// serverKind returns the kind that follows from the fleet, whose observed objects refer to what their
-// servers use: it is deleted after them.
-func serverKind() resource.Kind[ServerGroup, *Client] {
-	k := Fleet().Kind(resource.Kind[ServerGroup, *Client]{Name: "hcloud_server", API: api, Tasks: []string{"ServerGroup"}, Early: true},
-		[]string{"Type", "Image", "Location", "UserData"}, []string{"Least", "Most", "Labels"})
-	groups := k.List
-	k.List = func(ctx context.Context, c *Client, s resource.Scope) ([]*ServerGroup, error) {
-		out, err := groups(ctx, c, s)
-		if err != nil {
-			return nil, err
-		}
-		all, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+s.Cluster)
-		for _, g := range out {
-			for _, a := range all {
-				if hetznercloud.GroupOf(a.Labels) == g.Group {
-					g.Uses = append(g.Uses, usesOf(a)...)
-				}
-			}
-		}
-		return out, err
-	}
-	return *k
 }
 
 func usesOf(a hetznerapi.Server) []resource.Value {
@@ -124,7 +101,7 @@ func listServers(ctx context.Context, c *Client, cluster, group string) ([]serve
 
 func serverOf(a hetznerapi.Server) servers.Server {
 	s := servers.Server{ID: hetznerapi.Path("servers", a.ID), Name: a.Name, Group: hetznercloud.GroupOf(a.Labels), Labels: a.Labels, State: a.Status, Zone: a.Location.Name, Created: a.Created,
-		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting", Addresses: a.PrivateAddresses(),
+		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting", Addresses: a.PrivateAddresses(), Uses: usesOf(a),
 		Made: map[string]string{fieldType: a.ServerType.Name, fieldImage: "", fieldLocation: a.Location.Name}}
 	if a.Image != nil {
 		s.Made[fieldImage] = hetznercloud.ImageName(a.Image.ID, a.Image.Name)
