@@ -21,12 +21,7 @@ func detect(ctx context.Context, w onmachine.World, boot *nodeconfig.Boot, c *no
 	if err != nil {
 		return f, fmt.Errorf("identify this machine: %w", err)
 	}
-	get := func(key string) (v string) {
-		if err == nil {
-			v, err = session.Get(ctx, key)
-		}
-		return v
-	}
+	get := session.Getter(ctx, &err)
 	id, hostname, zone := get("instance-id"), get("local-hostname"), get("placement/availability-zone")
 	f.Address = get("local-ipv4")
 	known := []string{id, hostname, f.Address, get("public-ipv4"), get("ipv6")}

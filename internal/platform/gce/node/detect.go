@@ -19,12 +19,7 @@ func detect(ctx context.Context, w onmachine.World, _ *nodeconfig.Boot, _ *nodec
 	var f onmachine.Facts
 	m := gcerest.NewMetadata(w.Env, w.Direct)
 	var err error
-	get := func(key string) (v string) {
-		if err == nil {
-			v, err = m.Get(ctx, key)
-		}
-		return v
-	}
+	get := m.Getter(ctx, &err)
 	hostname := get("instance/hostname") // a custom one, or NAME.ZONE.c.PROJECT.internal
 	const card = "instance/network-interfaces/0/"
 	f.Address = get(card + "ip")

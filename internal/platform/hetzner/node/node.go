@@ -33,13 +33,8 @@ func Platform() onmachine.Platform {
 func detect(ctx context.Context, w onmachine.World, _ *nodeconfig.Boot, _ *nodeconfig.Config) (onmachine.Facts, error) {
 	m := newMetadata(w)
 	id, err := m.server(ctx)
-	var name, public, private string
-	if err == nil {
-		name, err = m.Get(ctx, "metadata/hostname")
-	}
-	if err == nil {
-		public, err = m.Get(ctx, "metadata/public-ipv4")
-	}
+	get := m.Getter(ctx, &err)
+	name, public, private := get("metadata/hostname"), get("metadata/public-ipv4"), ""
 	if err == nil {
 		private, err = m.privateAddress(ctx)
 	}

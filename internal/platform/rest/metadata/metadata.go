@@ -46,6 +46,16 @@ func (s Service) Get(ctx context.Context, key string) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
+// Getter returns a function that is Get until an error occurs, which it writes to err; then it returns "".
+func (s Service) Getter(ctx context.Context, err *error) func(key string) string {
+	return func(key string) (value string) {
+		if *err == nil {
+			value, *err = s.Get(ctx, key)
+		}
+		return value
+	}
+}
+
 // Request sends a request for a key. The class of its error is fault.Gone if the key is not set,
 // fault.Permanent if the URL is invalid, and otherwise fault.NotYet.
 func (s Service) Request(ctx context.Context, method, key string) (string, error) {

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,6 +29,15 @@ func TestAService(t *testing.T) {
 		if got, err := s.Get(t.Context(), key); got != want || err != nil {
 			t.Errorf("%s: got %q, %v", key, got, err)
 		}
+	}
+	var err error
+	get := s.Getter(t.Context(), &err)
+	if got := get("name") + get("none"); got != "GET one" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	err = errors.New("before")
+	if got := get("name"); got != "" || err.Error() != "before" {
+		t.Errorf("after an error: got %q, %v", got, err)
 	}
 	if got, err := s.Get(t.Context(), "long"); len(got) != maxResponse || err != nil {
 		t.Errorf("of a long value, it reads %d bytes, %v", len(got), err)
