@@ -5,6 +5,7 @@
 package hetznerapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,10 +60,7 @@ func Path(kind string, id int64) string { return kind + "/" + strconv.FormatInt(
 
 // Number returns the number in a path; 0 if it has none.
 func Number(path string) int64 {
-	n, err := strconv.ParseInt(path[strings.LastIndex(path, "/")+1:], 10, 64)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.ParseInt(path[strings.LastIndex(path, "/")+1:], 10, 64) // the error is that it has none
 	return n
 }
 
@@ -166,31 +164,23 @@ func (c *Client) change(ctx context.Context, method, path string, body any, read
 func (c *Client) await(ctx context.Context, actions []Action) error {
 	var failed error
 	running := map[string]bool{}
-	check := func(list []Action) {
-		for _, a := range list {
+	err := c.Await(ctx, func(ctx context.Context) (bool, error) {
+		if len(running) > 0 {
+			var err error
+			if actions, err = rest.List[Action](ctx, c.Client, rest.Request{Path: "actions", Query: url.Values{"id": slices.Sorted(maps.Keys(running))}}, "actions"); err != nil {
+				return false, err
+			}
+		}
+		for _, a := range actions {
 			id := strconv.FormatInt(a.ID, 10)
 			if running[id] = a.Status == "running"; !running[id] {
 				delete(running, id)
 			}
 			if a.Status == "error" && failed == nil {
-				e := a.Error
-				if e == nil {
-					e = &Error{Code: "action_failed", Message: "no reason is known"}
-				}
-				failed = fmt.Errorf("%s: %w", a.Command, withClass(e))
+				failed = fmt.Errorf("%s: %w", a.Command, withClass(cmp.Or(a.Error, &Error{Code: "action_failed", Message: "no reason is known"})))
 			}
 		}
-	}
-	check(actions)
-	if len(running) > 0 {
-		err := c.Await(ctx, func(ctx context.Context) (bool, error) {
-			list, err := rest.List[Action](ctx, c.Client, rest.Request{Path: "actions", Query: url.Values{"id": slices.Sorted(maps.Keys(running))}}, "actions")
-			check(list)
-			return len(running) == 0, err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return failed
+		return len(running) == 0, nil
+	})
+	return cmp.Or(err, failed)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
@@ -118,7 +119,7 @@ func balancerParts(a resource.Address, b *LoadBalancer) []resource.Node {
 		network.Public = &b.Public
 	}
 	out := []resource.Node{balancerNetworks.New(b.Name, network),
-		balancerTargets.New(b.Name, balancerTarget{id, "label_selector", b.Selector, true, []string{terraformAddress(balancerNetworks.At(b.Name))}})}
+		balancerTargets.New(b.Name, balancerTarget{id, "label_selector", b.Selector, true, []string{terraform.AddressOf(balancerNetworks.At(b.Name))}})}
 	for _, port := range slices.Sorted(maps.Keys(b.Services)) {
 		n, _ := strconv.Atoi(port) // the model writes numbers
 		out = append(out, balancerServices.New(b.Name+"-tcp-"+port, balancerService{id, "tcp", n, b.Services[port].Destination}))
@@ -187,24 +188,18 @@ func listBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*LoadBal
 	if err != nil || !s.All {
 		return out, err
 	}
-	machines, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+s.Cluster)
+	machines, err := ownList(ctx, c, "servers", s.Cluster, func(m hetznerapi.Server) int64 { return m.ID })
 	if err != nil {
 		return nil, err
 	}
-	networks, err := list[hetznerapi.Network](ctx, c, "networks", hetznercloud.ClusterLabel+"="+s.Cluster)
+	networks, err := ownList(ctx, c, "networks", s.Cluster, func(n hetznerapi.Network) int64 { return n.ID })
 	if err != nil {
 		return nil, err
-	}
-	own := map[int64]bool{}
-	for _, m := range machines {
-		own[m.ID] = true
 	}
 	all, err := list[hetznerapi.LoadBalancer](ctx, c, "load_balancers", hetznercloud.ServiceLabel)
 	for _, b := range all {
-		serves := slices.ContainsFunc(b.Targets, func(t hetznerapi.Target) bool { return t.Server != nil && own[t.Server.ID] })
-		within := slices.ContainsFunc(networks, func(n hetznerapi.Network) bool {
-			return slices.ContainsFunc(b.PrivateNet, func(a hetznerapi.Attachment) bool { return a.Network == n.ID })
-		})
+		serves := slices.ContainsFunc(b.Targets, func(t hetznerapi.Target) bool { return t.Server != nil && slices.Contains(machines, t.Server.ID) })
+		within := slices.ContainsFunc(b.PrivateNet, func(a hetznerapi.Attachment) bool { return slices.Contains(networks, a.Network) })
 		if (serves || within) && b.Labels[hetznercloud.ClusterLabel] != s.Cluster {
 			out = append(out, balancerOf(b))
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/engine/once"
+	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
@@ -43,9 +44,9 @@ func list[T any](ctx context.Context, c *Client, kind, selector string) ([]T, er
 }
 
 // ownList returns the objects of a kind that have the cluster's label, converted.
-func ownList[A, T any](ctx context.Context, c *Client, kind, cluster string, convert func(A) *T) ([]*T, error) {
+func ownList[A, T any](ctx context.Context, c *Client, kind, cluster string, convert func(A) T) ([]T, error) {
 	all, err := list[A](ctx, c, kind, hetznercloud.ClusterLabel+"="+cluster)
-	var out []*T
+	var out []T
 	for _, a := range all {
 		out = append(out, convert(a))
 	}
@@ -83,12 +84,7 @@ func create(ctx context.Context, c *Client, kind string, path *string, propertie
 	return err
 }
 
-// terraformAddress returns the address of a resource as an expression of Terraform.
-func terraformAddress(a resource.Address) string {
-	return a.Kind + "." + strings.NewReplacer(".", "-", "/", "--").Replace(a.Name)
-}
-
-// SubnetAddress returns the address of the subnet of a network, as an expression of Terraform.
+// SubnetAddress returns the address of the subnet of a network in Terraform.
 func SubnetAddress(network, cidr string) string {
-	return terraformAddress(subnets.At(network + "-" + cidr))
+	return terraform.AddressOf(subnets.At(network + "-" + cidr))
 }

@@ -447,3 +447,10 @@ func TestWhatUsersAddStays(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Terraform's names do not begin with a digit, unlike some names of clusters.
+func TestTheAddressOfASubnet(t *testing.T) {
+	if got := SubnetAddress("1.example.com", "10.0.0.0/16"); got != "hcloud_network_subnet.prefix_1-example-com-10-0-0-0--16" {
+		t.Error(got)
+	}
+}

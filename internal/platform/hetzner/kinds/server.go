@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/engine/resource"
@@ -89,14 +90,8 @@ func usesOf(a hetznerapi.Server) []resource.Value {
 }
 
 func listServers(ctx context.Context, c *Client, cluster, group string) ([]servers.Server, error) {
-	all, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+cluster)
-	var out []servers.Server
-	for _, a := range all {
-		if group == "" || group == hetznercloud.GroupOf(a.Labels) {
-			out = append(out, serverOf(a))
-		}
-	}
-	return out, err
+	all, err := ownList(ctx, c, "servers", cluster, serverOf)
+	return slices.DeleteFunc(all, func(s servers.Server) bool { return group != "" && s.Group != group }), err
 }
 
 func serverOf(a hetznerapi.Server) servers.Server {
