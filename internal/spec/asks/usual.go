@@ -41,6 +41,15 @@ func OfCluster(c *api.Cluster) Usual {
 	return u
 }
 
+// AddGroup adds the image of a group, and its machine type, which its zones must offer.
+func (u *Usual) AddGroup(g *api.InstanceGroup, zones []string) {
+	of := func(name, path string) Reference {
+		return Reference{Name: name, Object: api.KindInstanceGroup + "/" + g.Name, Path: path, Zones: zones}
+	}
+	u.Images = Add(u.Images, of(g.Spec.Image, "spec.image"))
+	u.MachineTypes = Add(u.MachineTypes, of(g.Spec.MachineType, "spec.machineType"))
+}
+
 // OfOptions returns what the options of a new cluster name. split returns the names in a value.
 func OfOptions(o newcluster.Options, split func(value string) []string) Usual {
 	all := func(option string, values ...string) (out []Reference) {

@@ -70,8 +70,7 @@ func (q *Query) group(g *api.InstanceGroup) {
 	for i, z := range g.Spec.Zones {
 		q.Zones = asks.Add(q.Zones, of(z, fmt.Sprintf("spec.zones[%d]", i)))
 	}
-	q.Images = asks.Add(q.Images, of(g.Spec.Image, "spec.image"))
-	q.MachineTypes = asks.Add(q.MachineTypes, of(g.Spec.MachineType, "spec.machineType"))
+	q.AddGroup(g, g.Spec.Zones)
 	if g.Spec.MachineType == "" {
 		q.Candidates = asks.Distinct(append(q.Candidates, spec.MachineTypes(g.Spec.Role)...)...)
 	}

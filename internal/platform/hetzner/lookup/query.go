@@ -29,15 +29,11 @@ func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 		q.Zones = asks.Add(q.Zones, asks.Reference{Name: s.Zone, Object: api.KindCluster + "/" + c.Name, Path: fmt.Sprintf("spec.subnets[%d].zone", i)})
 	}
 	for _, g := range groups {
-		of := func(name, path string) asks.Reference {
-			r := asks.Reference{Name: name, Object: api.KindInstanceGroup + "/" + g.Name, Path: path}
-			if location, err := spec.LocationOf(c, g); err == nil { // otherwise, validation reports it
-				r.Zones = []string{location}
-			}
-			return r
+		var zones []string
+		if location, err := spec.LocationOf(c, g); err == nil { // otherwise, validation reports it
+			zones = []string{location}
 		}
-		q.Images = asks.Add(q.Images, of(g.Spec.Image, "spec.image"))
-		q.MachineTypes = asks.Add(q.MachineTypes, of(g.Spec.MachineType, "spec.machineType"))
+		q.AddGroup(g, zones)
 	}
 	return q
 }
