@@ -184,6 +184,8 @@ func TestOtherPagesRun(t *testing.T) {
 		switch {
 		case page == gcePage:
 			t.Run(filepath.Base(page), func(t *testing.T) { newGoogleReader(t, w.kops, w.admin).follow(w.found, page) })
+		case page == hetznerPage:
+			t.Run(filepath.Base(page), func(t *testing.T) { newHetznerReader(t, w.kops, w.admin).follow(w.found, page) })
 		case !slices.Contains(slices.Concat(readOnlyPages(), changingPages(), creationPages()), page):
 			w.follow(filepath.Base(page), page)
 		}

@@ -64,7 +64,7 @@ Flags override environment variables, and environment variables override the con
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, v.Meaning, v.Default)
 	}
 	b.WriteString(`
-Each platform and store also reads the variables of its own tools; see [state stores](state-stores.md).
+Each platform and store also reads the variables of its own tools; see [state stores](state-stores.md) and the page of your cloud.
 
 ## The configuration file
 
