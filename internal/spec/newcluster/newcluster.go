@@ -164,7 +164,10 @@ func (b *Builder) setBasics() {
 	case "cloudgroups":
 	case "karpenter":
 		b.Spec.Karpenter = &api.KarpenterConfig{Enabled: true}
-		if b.DiscoveryStore == "" {
+		switch {
+		case !b.platform.Has.Karpenter:
+			b.Fail("option:InstanceManager", "karpenter", "does not exist on "+b.platform.Title, "use cloudgroups; spec.clusterAutoscaler adds machines to groups")
+		case b.DiscoveryStore == "":
 			b.Fail("option:InstanceManager", "karpenter", "Karpenter needs its own IAM role", "publish the service account issuer with option:DiscoveryStore")
 		}
 	default:

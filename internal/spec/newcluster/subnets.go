@@ -102,12 +102,16 @@ func (b *Builder) mainSubnets() []api.ClusterSubnetSpec {
 	return out
 }
 
-// oneRegion returns the only region of the zones; several are a finding.
+// oneRegion returns the only region of the zones; several are a finding, which says zone where each zone is
+// a region.
 func (b *Builder) oneRegion(of func(zone string) string) string {
-	region := of(b.zones[0])
+	region, why, remedy := of(b.zones[0]), "a cluster on "+string(b.platform.Name)+" must be in one region", "specify zones of one region"
+	if b.platform.Network.RegionOf == nil {
+		why, remedy = "a new cluster on "+b.platform.Title+" must be in one zone", "specify one zone"
+	}
 	for _, z := range b.zones {
 		if of(z) != region {
-			b.Fail("option:Zones", strings.Join(b.zones, ","), "a cluster on "+string(b.platform.Name)+" must be in one region", "specify zones of one region")
+			b.Fail("option:Zones", strings.Join(b.zones, ","), why, remedy)
 			break
 		}
 	}
