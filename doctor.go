@@ -73,6 +73,11 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 		}
 	}
 	w.Starts = k.Starts(ctx, wanting, maxDiagnosed)
+	if k.Provider.Fleet.BootRecord == nil {
+		for _, m := range wanting {
+			w.Starts[m.Name] = health.Unrecorded(k.Provider.Title)
+		}
+	}
 	w.Rolling = c.rollingMachines(ctx, w.Cluster)
 	d := health.Diagnose(w, o.Lines)
 	_, err := k.Places.Keysets(ctx)

@@ -187,3 +187,20 @@ func TestADiagnosisShowsWhatMachinesReport(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// Where a cloud shows no console, the machine itself has its report.
+func TestADiagnosisSaysWhereReportsAre(t *testing.T) {
+	b := newAppliedBench(t)
+	c := b.client(func(c *kops.Config) { c.Clouds = b.clouds(func(p *platform.Provider) { p.Fleet.BootRecord = nil }) })
+	o := kops.DiagnoseOptions{}
+	o.Server = "https://127.0.0.1:1"
+	d, err := c.Diagnose(t.Context(), name, o)
+	if err != nil || len(d.Machines) != 3 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	for _, m := range d.Machines {
+		if m.Message != "the fake cloud does not show what the machine reports about its boot" || !strings.Contains(m.Remedy, "/var/log/kops-boot.json") {
+			t.Errorf("%+v", m)
+		}
+	}
+}

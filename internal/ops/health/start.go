@@ -55,6 +55,13 @@ func ReadStart(r platform.BootRecord) Start {
 	return s
 }
 
+// Unrecorded returns the start of a machine on a platform, given its title, that has no record of it. The
+// machine itself has its report, and the output of its boot script where its image puts it.
+func Unrecorded(title string) Start {
+	return Start{Message: title + " does not show what the machine reports about its boot",
+		Remedy: "log in to the machine: its boot report is in " + report.File + ", and the output of its boot script in /var/log/cloud-init-output.log"}
+}
+
 // lastBoot returns the lines since the kernel last started.
 func lastBoot(all []string) []string {
 	for i, l := range slices.Backward(all) {
