@@ -40,8 +40,9 @@ type Server struct {
 			ID int64 `json:"id"`
 		} `json:"firewalls"`
 	} `json:"public_net"`
-	PrivateNet []Attachment `json:"private_net"`
-	Volumes    []int64      `json:"volumes"`
+	PrivateNet     []Attachment `json:"private_net"`
+	Volumes        []int64      `json:"volumes"`
+	PlacementGroup *Object      `json:"placement_group"`
 }
 
 // PrivateAddresses returns the addresses of a server in networks.
@@ -144,6 +145,13 @@ type Volume struct {
 	Size     int    `json:"size"` // GB
 	Location Named  `json:"location"`
 	Server   *int64 `json:"server"`
+}
+
+// PlacementGroup says how its servers are placed on hosts.
+type PlacementGroup struct {
+	Object
+	Type    string  `json:"type"`
+	Servers []int64 `json:"servers"`
 }
 
 // SSHKey is a public key that new servers get.

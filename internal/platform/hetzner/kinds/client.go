@@ -21,7 +21,7 @@ const api = "hcloud"
 
 // All lists the kinds, each after those it may refer to.
 func All() []resource.Any {
-	return []resource.Any{Networks.Erase(), Firewalls.Erase(), SSHKeys.Erase(), Volumes.Erase(), LoadBalancers.Erase(), Servers.Erase()}
+	return []resource.Any{Networks.Erase(), Firewalls.Erase(), SSHKeys.Erase(), Volumes.Erase(), PlacementGroups.Erase(), LoadBalancers.Erase(), Servers.Erase()}
 }
 
 // Client is the client that the kinds use. A Client returned by Snapshot sends each query only once.

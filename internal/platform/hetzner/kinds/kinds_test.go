@@ -95,6 +95,11 @@ func TestKinds(t *testing.T) {
 				{Name: "labels", Do: func(v *Volume) { v.Labels = of(testCluster, hetznercloud.VolumeLabel, "main", "team", "a") }},
 			}})
 	})
+	t.Run("placement group", func(t *testing.T) {
+		kindtest.Run(t, &PlacementGroups, start(t, emulator.Options{}).c, kindtest.Life[PlacementGroup]{Cluster: testCluster,
+			Want:    PlacementGroup{Name: "control-plane-fsn1." + testCluster, Type: Spread, Labels: of(testCluster)},
+			Changes: []kindtest.Change[PlacementGroup]{{Name: "labels", Do: func(g *PlacementGroup) { labels(&g.Labels) }}}})
+	})
 	t.Run("load balancer", func(t *testing.T) {
 		p := start(t, emulator.Options{})
 		kindtest.Run(t, &LoadBalancers, p.c, kindtest.Life[LoadBalancer]{Cluster: testCluster, Want: balancer(testCluster, p.network(testCluster)),
@@ -357,6 +362,28 @@ func TestServersShutDown(t *testing.T) {
 }
 
 // A server that could not be created or attached to the network leaves nothing, and the error says why.
+// A placement group that no longer is wanted stays as long as it has servers, which refer to it.
+func TestPlacementGroupsOfServers(t *testing.T) {
+	p := start(t, emulator.Options{})
+	placed := &PlacementGroup{Name: "g", Type: Spread, Labels: of(testCluster)}
+	p.ok(PlacementGroups.Create(t.Context(), p.c, placed))
+	g := group(p.network(testCluster), testCluster, "control-plane", 2, 2)
+	g.Placement = resource.Lit(placed.ID)
+	p.ok(Servers.Create(t.Context(), p.c, g))
+	for _, s := range observe(p, Servers, resource.Scope{Cluster: testCluster}) {
+		if n := len(slices.DeleteFunc(s.Uses, func(v resource.Value) bool { return v.Text() != placed.ID })); n != 2 {
+			t.Errorf("%d servers refer to the placement group: %+v", n, s)
+		}
+	}
+	if got := observe(p, PlacementGroups, resource.Scope{Cluster: testCluster}); len(got) != 1 || got[0].Servers != 2 || PlacementGroups.Idle(got[0]) {
+		t.Errorf("the placement groups are %+v", got)
+	}
+	p.ok(Servers.Delete(t.Context(), p.c, g))
+	if got := observe(p, PlacementGroups, resource.Scope{Cluster: testCluster}); len(got) != 1 || !PlacementGroups.Idle(got[0]) {
+		t.Errorf("without servers, the placement groups are %+v", got)
+	}
+}
+
 func TestServersThatCannotBeCreated(t *testing.T) {
 	p := start(t, emulator.Options{Most: map[string]int{"servers": 1}})
 	g := group(p.network(testCluster), testCluster, "nodes", 1, 1)

@@ -28,10 +28,12 @@ type ServerGroup struct {
 	SSHKeys   []resource.Value `res:"writeonly" tf:"ssh_keys"`
 	Network   ServerNetwork    `res:"writeonly" tf:"network,block"`
 	PublicNet PublicNet        `res:"writeonly" tf:"public_net,block"`
+	// Placement is the placement group of new servers; nil: none.
+	Placement resource.Value `res:"writeonly" tf:"placement_group_id"`
 	// DependsOn is the resource without which Terraform could not attach servers to the network.
 	DependsOn []string `res:"writeonly" tf:"depends_on,raw"`
 
-	// Uses are the networks, volumes and firewalls that are used by the servers.
+	// Uses are the networks, volumes, firewalls and placement groups that are used by the servers.
 	Uses []resource.Value `res:"out"`
 }
 
@@ -86,6 +88,9 @@ func usesOf(a hetznerapi.Server) []resource.Value {
 	for _, f := range a.PublicNet.Firewalls {
 		out = append(out, reference("firewalls", f.ID))
 	}
+	if g := a.PlacementGroup; g != nil {
+		out = append(out, reference("placement_groups", g.ID))
+	}
 	return out
 }
 
@@ -114,9 +119,13 @@ func startServer(ctx context.Context, c *Client, of *ServerGroup, l servers.Laun
 	for _, k := range of.SSHKeys {
 		keys = append(keys, strings.TrimPrefix(k.Text(), "ssh_keys/"))
 	}
-	made, err := hetznerapi.Create[hetznerapi.Server](ctx, c.Client, "servers", map[string]any{
+	body := map[string]any{
 		"name": l.Name, "server_type": of.Type, "image": of.Image, "location": of.Location, "ssh_keys": keys, "user_data": l.UserData, "labels": l.Labels,
-		"networks": []int64{number(of.Network.Network)}, "public_net": map[string]bool{"enable_ipv4": of.PublicNet.IPv4, "enable_ipv6": of.PublicNet.IPv6}})
+		"networks": []int64{number(of.Network.Network)}, "public_net": map[string]bool{"enable_ipv4": of.PublicNet.IPv4, "enable_ipv6": of.PublicNet.IPv6}}
+	if id := number(of.Placement); id != 0 {
+		body["placement_group"] = id
+	}
+	made, err := hetznerapi.Create[hetznerapi.Server](ctx, c.Client, "servers", body)
 	if made.ID != 0 && hetznerapi.IsActionFailed(err) {
 		if endErr := c.Delete(ctx, hetznerapi.Path("servers", made.ID)); endErr != nil {
 			return endErr

@@ -40,7 +40,7 @@ func Build(in platform.Model, g *graph.Graph) error {
 		return err
 	}
 	return platform.AddParts(g, m.name, []platform.Part{
-		{Name: "network", Nodes: m.network}, {Name: "firewalls", Nodes: m.firewalls}, {Name: "SSH keys", Nodes: m.keys}, {Name: "volumes", Nodes: m.volumes}, {Name: "load balancer", Nodes: m.balancer}, {Name: "servers", Nodes: m.servers},
+		{Name: "network", Nodes: m.network}, {Name: "firewalls", Nodes: m.firewalls}, {Name: "SSH keys", Nodes: m.keys}, {Name: "volumes", Nodes: m.volumes}, {Name: "load balancer", Nodes: m.balancer}, {Name: "placement groups", Nodes: m.placement}, {Name: "servers", Nodes: m.servers},
 	})
 }
 

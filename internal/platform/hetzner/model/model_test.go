@@ -147,6 +147,51 @@ func TestFactsTakePrecedence(t *testing.T) {
 
 // Servers are created after what protects them and what their nodes need, and have a remedy where
 // nothing may be replaced.
+// Control planes that would lose their majority with one host are on several.
+func TestControlPlanesOfALocationAreOnSeveralHosts(t *testing.T) {
+	for _, c := range []struct {
+		sizes map[string]int32 // of control planes, by location
+		want  string
+	}{
+		{map[string]int32{"fsn1": 1}, ""},
+		{map[string]int32{"fsn1": 3}, "fsn1"},
+		{map[string]int32{"fsn1": 1, "nbg1": 2}, "nbg1"},
+		{map[string]int32{"fsn1": 11}, ""}, // more than a placement group takes
+	} {
+		in := changedCluster(t, "")
+		in.Cluster = in.Cluster.DeepCopy()
+		in.Groups = slices.Clone(in.Groups)
+		plane := in.Groups[slices.IndexFunc(in.Groups, (*api.InstanceGroup).IsControlPlane)]
+		in.Groups = slices.DeleteFunc(in.Groups, (*api.InstanceGroup).IsControlPlane)
+		in.Cluster.Spec.Networking.Subnets, in.Cluster.Spec.EtcdClusters = nil, nil
+		for _, location := range []string{"fsn1", "nbg1"} {
+			in.Cluster.Spec.Networking.Subnets = append(in.Cluster.Spec.Networking.Subnets, api.ClusterSubnetSpec{Name: location, Zone: location})
+			if n := c.sizes[location]; n > 0 {
+				g := plane.DeepCopy()
+				g.Name, g.Spec.Subnets, g.Spec.MinSize, g.Spec.MaxSize = "control-plane-"+location, []string{location}, &n, &n
+				in.Groups = append(in.Groups, g)
+			}
+		}
+		g := &graph.Graph{}
+		if err := Build(in, g); err != nil {
+			t.Fatal(err)
+		}
+		for n := range g.All() {
+			group, isGroup := n.Want.(*kinds.ServerGroup)
+			_, isPlacement := n.Want.(*kinds.PlacementGroup)
+			if isGroup && (strings.HasPrefix(group.Group, "control-plane-") && group.Location == c.want) != !group.Placement.IsZero() {
+				t.Errorf("%v: the placement of %s is %v", c.sizes, n.Address, group.Placement)
+			}
+			if isPlacement && n.Name != "control-plane-"+c.want+"."+in.Cluster.Name {
+				t.Errorf("%v: there is %s", c.sizes, n.Address)
+			}
+		}
+		if _, has := g.Get(kinds.PlacementGroups.At("control-plane-" + c.want + "." + in.Cluster.Name)); has != (c.want != "") {
+			t.Errorf("%v: the placement group of %q is there: %v", c.sizes, c.want, has)
+		}
+	}
+}
+
 func TestOrder(t *testing.T) {
 	in := changedCluster(t, "")
 	ca := managedfile.KeysetNode("kubernetes-ca", resource.SecretText("x"))

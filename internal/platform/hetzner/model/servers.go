@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"kops.local/kops/api"
@@ -43,6 +45,32 @@ func (m *model) balancer() ([]resource.Node, error) {
 // maxUserData is the maximum size of user data in bytes (Hetzner Cloud API, "Servers").
 const maxUserData = 32 << 10
 
+// maxSpread is the maximum number of servers of a placement group (Hetzner Cloud documentation, "Placement
+// Groups").
+const maxSpread = 10
+
+// placement returns a placement group for each location with several control planes: no host has two.
+func (m *model) placement() ([]resource.Node, error) {
+	count := map[string]int{}
+	for _, g := range access.GroupsOf(m.Groups, api.RoleControlPlane) {
+		location, err := spec.LocationOf(m.Cluster, g)
+		if err != nil {
+			return nil, err
+		}
+		count[location] += max(int(fill.Or(g.Spec.MinSize, 1)), int(fill.Or(g.Spec.MaxSize, 0)))
+	}
+	var nodes []resource.Node
+	for _, location := range slices.Sorted(maps.Keys(count)) {
+		if n := count[location]; n > 1 && n <= maxSpread {
+			g := kinds.PlacementGroup{Name: m.placementName(location), Type: kinds.Spread, Labels: m.labels()}
+			nodes = append(nodes, kinds.PlacementGroups.New(g.Name, g))
+		}
+	}
+	return nodes, nil
+}
+
+func (m *model) placementName(location string) string { return "control-plane-" + location + "." + m.name }
+
 // servers returns the groups of servers. They come after the firewalls, which protect them from the
 // start.
 func (m *model) servers() ([]resource.Node, error) {
@@ -62,6 +90,9 @@ func (m *model) servers() ([]resource.Node, error) {
 		after = append(after, n.Address)
 	}
 	after = append(after, m.Keysets...)
+	if nodes, err = m.placement(); err != nil {
+		return nil, err
+	}
 	var out []resource.Node
 	for _, g := range m.Groups {
 		w, err := m.group(g)
@@ -69,6 +100,11 @@ func (m *model) servers() ([]resource.Node, error) {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
 		}
 		w.SSHKeys = keys
+		for _, n := range nodes {
+			if g.IsControlPlane() && n.Name == m.placementName(w.Location) {
+				w.Placement = n.Out("id")
+			}
+		}
 		n := kinds.Servers.New(g.Name, w)
 		n.After = after
 		out = append(out, n)
