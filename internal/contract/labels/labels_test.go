@@ -55,3 +55,13 @@ func TestDigests(t *testing.T) {
 		t.Error("a secret's key is no salt:", one, other, err)
 	}
 }
+
+func TestSplitTaint(t *testing.T) {
+	for text, want := range map[string][3]string{
+		"a=b:NoSchedule": {"a", "b", "NoSchedule"}, "example.com/a:NoExecute": {"example.com/a", "", "NoExecute"}, "a=b=c:d:e": {"a", "b=c", "d:e"}, "a": {"a"}, "a=b": {"a", "b"}, "": {},
+	} {
+		if key, value, effect := labels.SplitTaint(text); [3]string{key, value, effect} != want {
+			t.Errorf("the taint %q is %q, %q, %q", text, key, value, effect)
+		}
+	}
+}

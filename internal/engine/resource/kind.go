@@ -368,6 +368,9 @@ type Node struct {
 	// After lists resources that must be applied before this one, although it
 	// does not refer to them.
 	After []Address
+	// Needs lists companions of other nodes, which only Terraform creates separately, that must exist
+	// before this one.
+	Needs []Address
 	// Remedy is what to do if an immutable field has changed: which part of the spec to undo, and
 	// why the object must stay. If empty, the object may be recreated.
 	Remedy string

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,9 +139,8 @@ func texts(taints []corev1.Taint) []string {
 func parseTaints(in []string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
 	for _, text := range in {
-		head, effect, ok := strings.Cut(text, ":")
-		key, value, _ := strings.Cut(head, "=")
-		if !ok || key == "" || effect == "" {
+		key, value, effect := labels.SplitTaint(text)
+		if key == "" || effect == "" {
 			return nil, fault.New(fault.Permanent, "%q is not a taint", text)
 		}
 		out = append(out, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+
+	"kops.local/kops/internal/contract/ranges"
 )
 
 // publish makes names and callers known, and returns the load balancers with their addresses.
@@ -77,7 +79,7 @@ func (r *Reconciler) freeAddress(subnets []netip.Prefix, taken map[netip.Addr]bo
 		if !cidr.Addr().Is4() {
 			continue
 		}
-		for a := lastAddress(cidr).Prev(); cidr.Contains(a); a = a.Prev() {
+		for a := ranges.Last(cidr).Prev(); cidr.Contains(a); a = a.Prev() {
 			if r.callers[a] == "" && !taken[a] {
 				return a
 			}

@@ -75,12 +75,3 @@ type WantedFront struct {
 func gateway(network netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(network.Masked().Addr().Next(), network.Bits())
 }
-
-// lastAddress returns the last address of an IPv4 range.
-func lastAddress(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	return netip.AddrFrom4(b)
-}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/spec/diag"
 )
 
@@ -134,7 +135,7 @@ func taints(c *Check, g *api.InstanceGroup) {
 	for i, t := range g.Spec.Taints {
 		path := At("spec.taints", i)
 		c.taint(path, t)
-		key, effect, _ := splitTaint(t)
+		key, _, effect := labels.SplitTaint(t)
 		if seen[key+":"+effect] {
 			c.Bad(path, t, "is listed twice", "remove one")
 		}
@@ -167,12 +168,11 @@ func (c *Check) kubeletTaints(path string, k *api.KubeletConfigSpec, except ...s
 // taint checks a taint as a kubelet does, which exits at once if it does not accept one of them. An
 // effect that resembles none of Kubernetes' is a warning only: kOps' own examples have one.
 func (c *Check) taint(path, t string) {
-	key, effect, ok := splitTaint(t)
-	_, value, _ := strings.Cut(strings.TrimSuffix(t, ":"+effect), "=")
+	key, value, effect := labels.SplitTaint(t)
 	effects := []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 	const message, remedy = "has an effect that kubelets do not accept", "use NoSchedule, PreferNoSchedule or NoExecute"
 	switch near := diag.Nearest(effect, effects); {
-	case !ok:
+	case key == "" || effect == "" || strings.ContainsAny(effect, ":= "):
 		c.Bad(path, t, "is not a taint", "write key=value:NoSchedule")
 	case len(validation.IsQualifiedName(key)) > 0:
 		c.Bad(path, t, "does not have a valid taint key", validKey)
@@ -184,13 +184,6 @@ func (c *Check) taint(path, t string) {
 	default:
 		c.Warn(path, t, message, remedy)
 	}
-}
-
-// splitTaint reads key=value:Effect or key:Effect.
-func splitTaint(t string) (key, effect string, ok bool) {
-	head, effect, ok := strings.Cut(t, ":")
-	key, _, _ = strings.Cut(head, "=")
-	return key, effect, ok && key != "" && effect != "" && !strings.ContainsAny(effect, ":= ")
 }
 
 func securityGroups(c *Check, g *api.InstanceGroup) {

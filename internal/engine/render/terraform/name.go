@@ -10,9 +10,6 @@ import (
 // consider a resource new, and delete the old one.
 func label(a resource.Address) string { return symbol(a.Name) }
 
-// AddressOf returns a node's address in a document, as a depends_on names it.
-func AddressOf(a resource.Address) string { return a.Kind + "." + label(a) }
-
 // symbol converts a name to Terraform's rules: dots become dashes, slashes two of them, colons
 // underscores, anything else that is not allowed an underscore. A name with an invalid first
 // character gets a prefix.

@@ -85,7 +85,7 @@ func (w *writer) node(to *hclwrite.Body, n resource.Node) error {
 	if err != nil {
 		return err
 	}
-	if waits := w.dependsOn(n); len(waits) > 0 && !w.doc.Compatible {
+	if waits := w.dependsOn(n); len(waits) > 0 {
 		items = append(items, item{name: "depends_on", text: list(waits)})
 	}
 	explicit := slices.ContainsFunc(schema.Fields, func(f resource.Field) bool { return f.Terraform.Name == "lifecycle" })
@@ -96,12 +96,17 @@ func (w *writer) node(to *hclwrite.Body, n resource.Node) error {
 	return nil
 }
 
-// dependsOn formats the order that is not implied by references.
+// dependsOn formats the order that is not implied by references; in a compatible document, only what a node
+// needs.
 func (w *writer) dependsOn(n resource.Node) []string {
+	after := n.Needs
+	if !w.doc.Compatible {
+		after = slices.Concat(n.After, n.Needs)
+	}
 	implied := n.Kind.Schema().Refs(n.Want)
 	var out []string
-	for _, a := range n.After {
-		if before, ok := w.doc.Graph.Get(a); ok && isResource(before) && !slices.Contains(implied, a) {
+	for _, a := range after {
+		if before, ok := w.get(a); ok && isResource(before) && !slices.Contains(implied, a) {
 			out = append(out, a.Kind+"."+w.labels[a])
 		}
 	}

@@ -212,6 +212,23 @@ func TestCompatibleFilesHoldNothingThatKopsNeverWrote(t *testing.T) {
 	}
 }
 
+// What a node needs is also in compatible documents, if the document itself has it.
+func TestNodesDependOnWhatTheyNeed(t *testing.T) {
+	a, b := networks.New("1.a", network{CIDR: "1"}), networks.New("b", network{CIDR: "2"})
+	b.After, b.Needs = []resource.Address{networks.At("c")}, []resource.Address{a.Address, networks.At("elsewhere")}
+	for _, compatible := range []bool{true, false} {
+		c := networks.New("c", network{CIDR: "3"})
+		want := "depends_on = [aws_vpc.c, aws_vpc.prefix_1-a]"
+		if compatible {
+			want = "depends_on = [aws_vpc.prefix_1-a]"
+		}
+		files, err := Render(Document{Graph: graphOf(t, a, c, b), Compatible: compatible})
+		if text := strings.Join(strings.Fields(string(files[MainFile])), " "); err != nil || strings.Count(text, "depends_on") != 1 || !strings.Contains(text, want) {
+			t.Errorf("%v; want %s once in\n%s", err, want, files[MainFile])
+		}
+	}
+}
+
 func TestOrderOfAdditionDoesNotShow(t *testing.T) {
 	a := networks.New("a", network{CIDR: "1"})
 	b := networks.New("b", network{CIDR: "2"})

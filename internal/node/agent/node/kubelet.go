@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
@@ -349,8 +350,7 @@ func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 func taintsOf(in []string) []map[string]string {
 	var out []map[string]string
 	for _, t := range in {
-		head, effect, _ := strings.Cut(t, ":")
-		key, value, _ := strings.Cut(head, "=")
+		key, value, effect := labels.SplitTaint(t)
 		taint := map[string]string{"key": key, "effect": effect}
 		if value != "" {
 			taint["value"] = value

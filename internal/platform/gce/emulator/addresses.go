@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/ranges"
 	"kops.local/kops/internal/standin/tree"
 )
 
@@ -56,7 +57,7 @@ func (e *Emulator) usedAddresses(subnet *entry, wanted string) []netip.Prefix {
 	}
 	out := one(own.Addr().String())
 	out = append(out, one(own.Addr().Next().String())...)
-	end := lastAddress(own)
+	end := ranges.Last(own)
 	out = append(out, netip.PrefixFrom(end, 32), netip.PrefixFrom(end.Prev(), 32))
 	for _, x := range e.entries {
 		switch {
@@ -83,14 +84,6 @@ func (e *Emulator) usedAddresses(subnet *entry, wanted string) []netip.Prefix {
 	return out
 }
 
-func lastAddress(p netip.Prefix) netip.Addr {
-	a := p.Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
-		a[i/8] |= 0x80 >> (i % 8)
-	}
-	return netip.AddrFrom4(a)
-}
-
 // findFree returns the first block with that prefix length in a range that does not overlap the taken
 // ones.
 func findFree(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, bool) {
@@ -99,7 +92,7 @@ func findFree(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix
 		if !slices.ContainsFunc(taken, p.Overlaps) {
 			return p, true
 		}
-		next := lastAddress(p).Next()
+		next := ranges.Last(p).Next()
 		if !next.IsValid() {
 			break
 		}

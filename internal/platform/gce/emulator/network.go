@@ -107,8 +107,8 @@ func cidr(field, s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// ranges returns all ranges of a subnetwork.
-func ranges(o object) []string {
+// rangesOf returns all ranges of a subnetwork.
+func rangesOf(o object) []string {
 	out := []string{tree.Text(o, "ipCidrRange")}
 	for _, r := range tree.Subs(o, "secondaryIpRanges") {
 		out = append(out, tree.Text(r, "ipCidrRange"))
@@ -190,7 +190,7 @@ func (c *call) checkDisjoint(o object, mine []netip.Prefix) error {
 		if x.kind != c.kinds["subnetworks"] || x.o["network"] != o["network"] || o["selfLink"] == x.o["selfLink"] {
 			continue
 		}
-		for _, other := range ranges(x.o) {
+		for _, other := range rangesOf(x.o) {
 			for _, p := range mine {
 				if theirs := netip.MustParsePrefix(other); theirs.Overlaps(p) {
 					return invalid("resource.ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with existing subnetwork '%s' in region '%s'.", p, tree.Text(x.o, "name"), lastPart(tree.Text(x.o, "region"), "/")))

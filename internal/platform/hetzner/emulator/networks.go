@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"kops.local/kops/internal/contract/ranges"
 	"kops.local/kops/internal/standin"
 	"kops.local/kops/internal/standin/tree"
 )
@@ -79,7 +80,7 @@ func appendSubnet(network, s object) error {
 	if s["ip_range"] == nil {
 		r := netip.PrefixFrom(within.Addr(), narrowest)
 		for !free(r) && within.Contains(r.Addr()) {
-			r = netip.PrefixFrom(lastOf(r).Next(), narrowest)
+			r = netip.PrefixFrom(ranges.Last(r).Next(), narrowest)
 		}
 		s["ip_range"] = r.String()
 	}
@@ -94,15 +95,6 @@ func appendSubnet(network, s object) error {
 	}
 	network["subnets"] = append(tree.Items(network, "subnets"), object{"type": s["type"], "ip_range": r.String(), "network_zone": s["network_zone"], "gateway": within.Addr().Next().String(), "vswitch_id": nil})
 	return nil
-}
-
-// lastOf returns the last address of a range.
-func lastOf(r netip.Prefix) netip.Addr {
-	b := r.Addr().As4()
-	for i := r.Bits(); i < 32; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	return netip.AddrFrom4(b)
 }
 
 // appendRoute adds a route to a network.
@@ -206,7 +198,7 @@ func (e *Emulator) freeAddress(n *standin.Entry, want string) (netip.Addr, error
 	gateway := rangeOf(n.Object).Addr().Next()
 	if want != "" {
 		a, err := netip.ParseAddr(want)
-		if err != nil || !slices.ContainsFunc(subnetsOf(n.Object), func(r netip.Prefix) bool { return r.Contains(a) && r.Addr() != a && lastOf(r) != a }) {
+		if err != nil || !slices.ContainsFunc(subnetsOf(n.Object), func(r netip.Prefix) bool { return r.Contains(a) && r.Addr() != a && ranges.Last(r) != a }) {
 			return a, invalid("ip", "%q is not an address in a subnet of the network", want)
 		}
 		if used[a] || a == gateway {
@@ -215,7 +207,7 @@ func (e *Emulator) freeAddress(n *standin.Entry, want string) (netip.Addr, error
 		return a, nil
 	}
 	for _, r := range subnetsOf(n.Object) {
-		for a := r.Addr().Next(); r.Contains(a) && a != lastOf(r); a = a.Next() {
+		for a := r.Addr().Next(); r.Contains(a) && a != ranges.Last(r); a = a.Next() {
 			if !used[a] && a != gateway {
 				return a, nil
 			}

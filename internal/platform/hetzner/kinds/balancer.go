@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
@@ -29,8 +28,8 @@ type LoadBalancer struct {
 	// Selector selects the servers to which it sends connections.
 	Selector string `res:",post"`
 	Services Services
-	// DependsOn is the resource without which Terraform could not attach it to the network.
-	DependsOn []string `res:"writeonly"`
+	// Subnet is the subnet without which Terraform could not attach it to the network.
+	Subnet string `res:"writeonly"`
 
 	ID string `res:"out,id" out:"id"`
 }
@@ -74,9 +73,7 @@ var LoadBalancers = resource.Kind[LoadBalancer, *Client]{
 		{Fields: []string{"Public"}, Set: func(ctx context.Context, c *Client, have, want *LoadBalancer) error {
 			return c.Act(ctx, have.ID, map[bool]string{true: "enable_public_interface", false: "disable_public_interface"}[want.Public], nil)
 		}},
-		{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *LoadBalancer) error {
-			return setLabels(ctx, c, have.ID, have.Labels, want.Labels)
-		}},
+		relabel(func(b *LoadBalancer) (string, Labels) { return b.ID, b.Labels }),
 	},
 	Delete:     func(ctx context.Context, c *Client, b *LoadBalancer) error { return c.Delete(ctx, b.ID) },
 	Companions: balancerParts,
@@ -85,11 +82,10 @@ var LoadBalancers = resource.Kind[LoadBalancer, *Client]{
 // Terraform's resources for the parts of a load balancer.
 type (
 	balancerNetwork struct {
-		Balancer  resource.Value `tf:"load_balancer_id"`
-		Network   resource.Value `tf:"network_id"`
-		Address   string         `tf:"ip"`
-		Public    *bool          `tf:"enable_public_interface"`
-		DependsOn []string       `tf:"depends_on,raw"`
+		Balancer resource.Value `tf:"load_balancer_id"`
+		Network  resource.Value `tf:"network_id"`
+		Address  string         `tf:"ip"`
+		Public   *bool          `tf:"enable_public_interface"`
 	}
 	balancerService struct {
 		Balancer    resource.Value `tf:"load_balancer_id"`
@@ -98,11 +94,10 @@ type (
 		Destination int            `tf:"destination_port"`
 	}
 	balancerTarget struct {
-		Balancer  resource.Value `tf:"load_balancer_id"`
-		Type      string         `tf:"type"`
-		Selector  string         `tf:"label_selector"`
-		Private   bool           `tf:"use_private_ip"`
-		DependsOn []string       `tf:"depends_on,raw"`
+		Balancer resource.Value `tf:"load_balancer_id"`
+		Type     string         `tf:"type"`
+		Selector string         `tf:"label_selector"`
+		Private  bool           `tf:"use_private_ip"`
 	}
 )
 
@@ -114,12 +109,13 @@ var (
 
 func balancerParts(a resource.Address, b *LoadBalancer) []resource.Node {
 	id := resource.Out(a, "id")
-	network := balancerNetwork{Balancer: id, Network: b.Network, Address: b.Address, DependsOn: b.DependsOn}
+	attached := balancerNetwork{Balancer: id, Network: b.Network, Address: b.Address}
 	if !b.Public {
-		network.Public = &b.Public
+		attached.Public = &b.Public
 	}
-	out := []resource.Node{balancerNetworks.New(b.Name, network),
-		balancerTargets.New(b.Name, balancerTarget{id, "label_selector", b.Selector, true, []string{terraform.AddressOf(balancerNetworks.At(b.Name))}})}
+	network, target := balancerNetworks.New(b.Name, attached), balancerTargets.New(b.Name, balancerTarget{id, "label_selector", b.Selector, true})
+	network.Needs, target.Needs = []resource.Address{subnets.At(b.Subnet)}, []resource.Address{network.Address}
+	out := []resource.Node{network, target}
 	for _, port := range slices.Sorted(maps.Keys(b.Services)) {
 		n, _ := strconv.Atoi(port) // the model writes numbers
 		out = append(out, balancerServices.New(b.Name+"-tcp-"+port, balancerService{id, "tcp", n, b.Services[port].Destination}))

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/engine/once"
-	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
@@ -77,14 +76,18 @@ func setLabels(ctx context.Context, c *Client, path string, have, want Labels) e
 	return c.Set(ctx, path, map[string]any{"labels": resource.WithForeign(want, have)})
 }
 
+// relabel returns a setter of the labels of objects, whose paths and labels of returns.
+func relabel[T any](of func(*T) (string, Labels)) resource.Setter[T, *Client] {
+	return resource.Setter[T, *Client]{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *T) error {
+		path, old := of(have)
+		_, labels := of(want)
+		return setLabels(ctx, c, path, old, labels)
+	}}
+}
+
 // create creates an object of a kind, and sets its path.
 func create(ctx context.Context, c *Client, kind string, path *string, properties map[string]any) error {
 	made, err := hetznerapi.Create[hetznerapi.Object](ctx, c.Client, kind, properties)
 	*path = hetznerapi.Path(kind, made.ID)
 	return err
-}
-
-// SubnetAddress returns the address of the subnet of a network in Terraform.
-func SubnetAddress(network, cidr string) string {
-	return terraform.AddressOf(subnets.At(network + "-" + cidr))
 }

@@ -69,9 +69,7 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 		{Fields: []string{"ApplyTo"}, Set: func(ctx context.Context, c *Client, have, want *Firewall) error {
 			return c.Act(ctx, have.ID, "apply_to_resources", map[string]any{"apply_to": []any{selecting(want.ApplyTo.Selector)}})
 		}},
-		{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *Firewall) error {
-			return setLabels(ctx, c, have.ID, have.Labels, want.Labels)
-		}},
+		relabel(func(f *Firewall) (string, Labels) { return f.ID, f.Labels }),
 	},
 	Delete: func(ctx context.Context, c *Client, f *Firewall) error {
 		if err := c.Delete(ctx, f.ID); err != nil {

@@ -46,9 +46,7 @@ var Networks = resource.Kind[Network, *Client]{
 			}
 			return c.Act(ctx, have.ID, "add_subnet", subnetRequest(want))
 		}},
-		{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *Network) error {
-			return setLabels(ctx, c, have.ID, have.Labels, want.Labels)
-		}},
+		relabel(func(n *Network) (string, Labels) { return n.ID, n.Labels }),
 	},
 	Delete: deleteNetwork,
 	Companions: func(a resource.Address, n *Network) []resource.Node {
@@ -96,6 +94,9 @@ type subnet struct {
 }
 
 var subnets = resource.Kind[subnet, *Client]{Name: "hcloud_network_subnet", API: api}
+
+// SubnetAt returns the address of a network's subnet.
+func SubnetAt(name string) resource.Address { return subnets.At(name) }
 
 // listNetworks finds the cluster's own network and the shared one.
 func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network, error) {

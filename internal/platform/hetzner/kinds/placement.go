@@ -14,12 +14,9 @@ type PlacementGroup struct {
 	Type   string `res:"forbid" tf:"type"`
 	Labels Labels `tf:"labels"`
 
-	Servers int    `res:"out"` // how many it has
-	ID      string `res:"out,id" out:"id"`
+	IsUsed bool   `res:"out"` // whether it has servers
+	ID     string `res:"out,id" out:"id"`
 }
-
-// Spread is the type of placement groups.
-const Spread = "spread"
 
 // PlacementGroups is the kind of PlacementGroup.
 var PlacementGroups = resource.Kind[PlacementGroup, *Client]{
@@ -28,20 +25,15 @@ var PlacementGroups = resource.Kind[PlacementGroup, *Client]{
 	Tasks: []string{"PlacementGroup"},
 	Early: true,
 	Key:   func(g *PlacementGroup) string { return g.Name },
-	// A server stays in its group while it exists.
-	Idle: func(g *PlacementGroup) bool { return g.Servers == 0 },
+	Idle:  func(g *PlacementGroup) bool { return !g.IsUsed },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*PlacementGroup, error) {
 		return ownList(ctx, c, "placement_groups", s.Cluster, func(a hetznerapi.PlacementGroup) *PlacementGroup {
-			return &PlacementGroup{Name: a.Name, Type: a.Type, Labels: a.Labels, Servers: len(a.Servers), ID: hetznerapi.Path("placement_groups", a.ID)}
+			return &PlacementGroup{Name: a.Name, Type: a.Type, Labels: a.Labels, IsUsed: len(a.Servers) > 0, ID: hetznerapi.Path("placement_groups", a.ID)}
 		})
 	},
 	Create: func(ctx context.Context, c *Client, g *PlacementGroup) error {
 		return create(ctx, c, "placement_groups", &g.ID, map[string]any{"name": g.Name, "type": g.Type, "labels": g.Labels})
 	},
-	Update: []resource.Setter[PlacementGroup, *Client]{
-		{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *PlacementGroup) error {
-			return setLabels(ctx, c, have.ID, have.Labels, want.Labels)
-		}},
-	},
+	Update: []resource.Setter[PlacementGroup, *Client]{relabel(func(g *PlacementGroup) (string, Labels) { return g.ID, g.Labels })},
 	Delete: func(ctx context.Context, c *Client, g *PlacementGroup) error { return c.Delete(ctx, g.ID) },
 }

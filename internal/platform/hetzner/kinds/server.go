@@ -30,8 +30,6 @@ type ServerGroup struct {
 	PublicNet PublicNet        `res:"writeonly" tf:"public_net,block"`
 	// Placement is the placement group of new servers; nil: none.
 	Placement resource.Value `res:"writeonly" tf:"placement_group_id"`
-	// DependsOn is the resource without which Terraform could not attach servers to the network.
-	DependsOn []string `res:"writeonly" tf:"depends_on,raw"`
 
 	// Uses are the networks, volumes, firewalls and placement groups that are used by the servers.
 	Uses []resource.Value `res:"out"`

@@ -50,9 +50,7 @@ var Volumes = resource.Kind[Volume, *Client]{
 	},
 	Update: []resource.Setter[Volume, *Client]{
 		{Fields: []string{"SizeGB"}, Set: growVolume},
-		{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *Volume) error {
-			return setLabels(ctx, c, have.ID, have.Labels, want.Labels)
-		}},
+		relabel(func(v *Volume) (string, Labels) { return v.ID, v.Labels }),
 	},
 	Delete: func(ctx context.Context, c *Client, v *Volume) error { return c.Delete(ctx, v.ID) },
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/ranges"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
@@ -193,7 +194,7 @@ func (a *resolver) freeAddress(ctx context.Context, shared *hetznerapi.Network, 
 		if err != nil || s.Type != "cloud" {
 			continue
 		}
-		for at := spec.Last(r); r.Contains(at); at = at.Prev() {
+		for at := ranges.Last(r).Prev(); r.Contains(at); at = at.Prev() {
 			if !used[at.String()] {
 				a.own.APIAddress = at.String()
 				return nil

@@ -81,13 +81,9 @@ func (m *model) networkName() string {
 
 func (m *model) networkID() resource.Value { return kinds.Networks.Out(m.networkName(), "id") }
 
-// subnet returns what Terraform has to create before anything is attached to the network.
-func (m *model) subnet() []string {
-	if m.spec.Networking.NetworkID != "" {
-		return nil
-	}
-	return []string{kinds.SubnetAddress(m.name, m.spec.Networking.NetworkCIDR)}
-}
+// subnet returns the name of the subnet, which Terraform has to create before anything is attached to the
+// network. A shared network has none of kops'.
+func (m *model) subnet() string { return m.name + "-" + m.spec.Networking.NetworkCIDR }
 
 func (m *model) network() ([]resource.Node, error) {
 	if id := m.spec.Networking.NetworkID; id != "" {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
@@ -33,7 +34,7 @@ func (m *model) balancer() ([]resource.Node, error) {
 		}
 	}
 	b := kinds.LoadBalancer{Name: hetznercloud.BalancerName(m.name), Type: balancerType, Location: location, Public: !spec.IsInternal(m.Cluster), Labels: m.labels(),
-		Network: m.networkID(), Address: m.address, Selector: hetznercloud.Selector(m.name, api.RoleControlPlane), Services: kinds.Services{}, DependsOn: m.subnet()}
+		Network: m.networkID(), Address: m.address, Selector: hetznercloud.Selector(m.name, api.RoleControlPlane), Services: kinds.Services{}, Subnet: m.subnet()}
 	for _, d := range access.Doors(m.Cluster) {
 		b.Services[strconv.Itoa(d.Port)] = kinds.Service{Destination: d.Port, Interval: checkInterval, Timeout: checkTimeout, Retries: checkRetries}
 	}
@@ -51,25 +52,26 @@ const maxSpread = 10
 
 // placement returns a placement group for each location with several control planes: no host has two.
 func (m *model) placement() ([]resource.Node, error) {
-	count := map[string]int{}
+	count, nodes := map[string]int{}, []resource.Node(nil)
 	for _, g := range access.GroupsOf(m.Groups, api.RoleControlPlane) {
-		location, err := spec.LocationOf(m.Cluster, g)
-		if err != nil {
-			return nil, err
-		}
-		count[location] += max(int(fill.Or(g.Spec.MinSize, 1)), int(fill.Or(g.Spec.MaxSize, 0)))
+		location, _ := spec.LocationOf(m.Cluster, g) // servers returns its error
+		_, most := sizes(g)
+		count[location] += most
 	}
-	var nodes []resource.Node
 	for _, location := range slices.Sorted(maps.Keys(count)) {
 		if n := count[location]; n > 1 && n <= maxSpread {
-			g := kinds.PlacementGroup{Name: m.placementName(location), Type: kinds.Spread, Labels: m.labels()}
+			g := kinds.PlacementGroup{Name: "control-plane-" + location + "." + m.name, Type: "spread", Labels: m.labels()}
 			nodes = append(nodes, kinds.PlacementGroups.New(g.Name, g))
 		}
 	}
 	return nodes, nil
 }
 
-func (m *model) placementName(location string) string { return "control-plane-" + location + "." + m.name }
+// sizes returns the minimum and the maximum number of a group's machines.
+func sizes(g *api.InstanceGroup) (least, most int) {
+	least = int(fill.Or(g.Spec.MinSize, 1))
+	return least, max(least, int(fill.Or(g.Spec.MaxSize, 0)))
+}
 
 // servers returns the groups of servers. They come after the firewalls, which protect them from the
 // start.
@@ -101,12 +103,12 @@ func (m *model) servers() ([]resource.Node, error) {
 		}
 		w.SSHKeys = keys
 		for _, n := range nodes {
-			if g.IsControlPlane() && n.Name == m.placementName(w.Location) {
+			if g.IsControlPlane() && strings.HasPrefix(n.Name, "control-plane-"+w.Location+".") {
 				w.Placement = n.Out("id")
 			}
 		}
 		n := kinds.Servers.New(g.Name, w)
-		n.After = after
+		n.After, n.Needs = after, []resource.Address{kinds.SubnetAt(m.subnet())}
 		out = append(out, n)
 	}
 	return out, nil
@@ -114,9 +116,9 @@ func (m *model) servers() ([]resource.Node, error) {
 
 func (m *model) group(g *api.InstanceGroup) (kinds.ServerGroup, error) {
 	w := kinds.ServerGroup{Cluster: m.name, Group: g.Name, Name: `"` + g.Name + `-${count.index}"`, Type: g.Spec.MachineType, Image: spec.ImageOf(g, m.facts),
-		Least: int(fill.Or(g.Spec.MinSize, 1)), Labels: spec.ServerLabels(m.Cluster, g), Network: kinds.ServerNetwork{Network: m.networkID()},
-		PublicNet: kinds.PublicNet{IPv4: true}, DependsOn: m.subnet()}
-	w.Most = max(w.Least, int(fill.Or(g.Spec.MaxSize, 0)))
+		Labels: spec.ServerLabels(m.Cluster, g), Network: kinds.ServerNetwork{Network: m.networkID()},
+		PublicNet: kinds.PublicNet{IPv4: true}}
+	w.Least, w.Most = sizes(g)
 	var err error
 	if w.Location, err = spec.LocationOf(m.Cluster, g); err != nil {
 		return w, err

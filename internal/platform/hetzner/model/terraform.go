@@ -25,9 +25,6 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	if err != nil {
 		return terraform.Document{}, err
 	}
-	if g, err = m.terraformGraph(g); err != nil {
-		return terraform.Document{}, err
-	}
 	doc := m.TerraformDocument(g, platform.TerraformProvider{Source: providerSource, Version: providerVersion}, map[string]string{"region": m.zone})
 	for n := range g.All() {
 		if err := m.lookUp(doc, n); err != nil {
@@ -35,28 +32,6 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 		}
 	}
 	return doc, nil
-}
-
-// terraformGraph returns the graph as Terraform gets it: if it does not have the network itself, it does
-// not have its subnet either, and nothing can be ordered after that.
-func (m *model) terraformGraph(g *graph.Graph) (*graph.Graph, error) {
-	if n, ok := g.Get(kinds.Networks.At(m.networkName())); ok && !n.Expect {
-		return g, nil
-	}
-	out := &graph.Graph{}
-	for n := range g.All() {
-		n.Want = n.Kind.Schema().Clone(n.Want)
-		switch x := n.Want.(type) {
-		case *kinds.LoadBalancer:
-			x.DependsOn = nil
-		case *kinds.ServerGroup:
-			x.DependsOn = nil
-		}
-		if err := out.Add(n); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // lookUp adds how a node is referenced that exists and is not written.

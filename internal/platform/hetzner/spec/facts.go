@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/ranges"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -40,16 +41,7 @@ func APIAddress(c *api.Cluster, f *facts.Cloud) (string, error) {
 	if err != nil || !r.Addr().Is4() {
 		return "", fmt.Errorf("cluster %s: spec.networkCIDR is %q, and the facts have no address of the API's load balancer; set it to the range of the network", c.Name, c.Spec.Networking.NetworkCIDR)
 	}
-	return Last(r).String(), nil
-}
-
-// Last returns the last address of an IPv4 range that a server or a load balancer can have.
-func Last(r netip.Prefix) netip.Addr {
-	b := r.Masked().Addr().As4()
-	for i := r.Bits(); i < 32; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	return netip.AddrFrom4(b).Prev() // the last one is for broadcasts
+	return ranges.Last(r).Prev().String(), nil // the last one is for broadcasts
 }
 
 // Region returns the network zone of a cluster: all its subnets must be in the same one.

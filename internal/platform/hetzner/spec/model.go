@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
@@ -84,13 +85,11 @@ func ServerLabels(c *api.Cluster, g *api.InstanceGroup) map[string]string {
 // taints returns the taints of a group's nodes as Kubernetes writes them.
 func taints(g *api.InstanceGroup) []map[string]string {
 	out := []map[string]string{}
-	if g.Spec.Kubelet == nil {
-		return out
-	}
-	for _, t := range g.Spec.Kubelet.Taints {
-		of, effect, _ := strings.Cut(t, ":")
-		key, value, _ := strings.Cut(of, "=")
-		out = append(out, map[string]string{"key": key, "value": value, "effect": effect})
+	if k := g.Spec.Kubelet; k != nil {
+		for _, t := range k.Taints {
+			key, value, effect := labels.SplitTaint(t)
+			out = append(out, map[string]string{"key": key, "value": value, "effect": effect})
+		}
 	}
 	return out
 }
