@@ -114,7 +114,7 @@ func balancerParts(a resource.Address, b *LoadBalancer) []resource.Node {
 		attached.Public = &b.Public
 	}
 	network, target := balancerNetworks.New(b.Name, attached), balancerTargets.New(b.Name, balancerTarget{id, "label_selector", b.Selector, true})
-	network.Needs, target.Needs = []resource.Address{subnets.At(b.Subnet)}, []resource.Address{network.Address}
+	network.Needs, target.Needs = []resource.Address{Subnets.At(b.Subnet)}, []resource.Address{network.Address}
 	out := []resource.Node{network, target}
 	for _, port := range slices.Sorted(maps.Keys(b.Services)) {
 		n, _ := strconv.Atoi(port) // the model writes numbers

@@ -50,7 +50,7 @@ var Networks = resource.Kind[Network, *Client]{
 	},
 	Delete: deleteNetwork,
 	Companions: func(a resource.Address, n *Network) []resource.Node {
-		return []resource.Node{subnets.New(n.Name+"-"+n.CIDR, subnet{Network: resource.Out(a, "id"), Type: subnetType, CIDR: n.CIDR, Zone: n.Zone})}
+		return []resource.Node{Subnets.New(n.Name+"-"+n.CIDR, subnet{Network: resource.Out(a, "id"), Type: subnetType, CIDR: n.CIDR, Zone: n.Zone})}
 	},
 }
 
@@ -93,10 +93,8 @@ type subnet struct {
 	Zone    string         `tf:"network_zone"`
 }
 
-var subnets = resource.Kind[subnet, *Client]{Name: "hcloud_network_subnet", API: api}
-
-// SubnetAt returns the address of a network's subnet.
-func SubnetAt(name string) resource.Address { return subnets.At(name) }
+// Subnets is the kind of subnets in Terraform.
+var Subnets = resource.Kind[subnet, *Client]{Name: "hcloud_network_subnet", API: api}
 
 // listNetworks finds the cluster's own network and the shared one.
 func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network, error) {

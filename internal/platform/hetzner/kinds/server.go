@@ -30,6 +30,7 @@ type ServerGroup struct {
 	PublicNet PublicNet        `res:"writeonly" tf:"public_net,block"`
 	// Placement is the placement group of new servers; nil: none.
 	Placement resource.Value `res:"writeonly" tf:"placement_group_id"`
+	Lifecycle Lifecycle      `res:"writeonly" tf:"lifecycle,block"`
 
 	// Uses are the networks, volumes, firewalls and placement groups that are used by the servers.
 	Uses []resource.Value `res:"out"`
@@ -44,6 +45,11 @@ type ServerNetwork struct {
 type PublicNet struct {
 	IPv4 bool `tf:"ipv4_enabled,zero"`
 	IPv6 bool `tf:"ipv6_enabled,zero"`
+}
+
+// Lifecycle lists arguments whose changes Terraform ignores.
+type Lifecycle struct {
+	Ignore []string `tf:"ignore_changes,raw"`
 }
 
 // Servers is the kind of ServerGroup.

@@ -186,6 +186,10 @@ func TestControlPlanesOfALocationAreOnSeveralHosts(t *testing.T) {
 				t.Errorf("%v: there is %s", c.sizes, n.Address)
 			}
 		}
+		text := strings.Join(strings.Fields(string(rendered(t, in, g)[terraform.MainFile])), " ")
+		if strings.Contains(text, "placement_group_id = hcloud_placement_group.control-plane-"+c.want) != (c.want != "") || strings.Contains(text, "ignore_changes = [placement_group_id]") != (c.want != "") {
+			t.Errorf("%v: Terraform has\n%s", c.sizes, text)
+		}
 		if _, has := g.Get(kinds.PlacementGroups.At("control-plane-" + c.want + "." + in.Cluster.Name)); has != (c.want != "") {
 			t.Errorf("%v: the placement group of %q is there: %v", c.sizes, c.want, has)
 		}

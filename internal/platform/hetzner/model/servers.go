@@ -84,14 +84,13 @@ func (m *model) servers() ([]resource.Node, error) {
 	for _, n := range nodes {
 		keys = append(keys, n.Out("id"))
 	}
-	after := []resource.Address{kinds.LoadBalancers.At(hetznercloud.BalancerName(m.name))}
+	after := append([]resource.Address{kinds.LoadBalancers.At(hetznercloud.BalancerName(m.name))}, m.Keysets...)
 	if nodes, err = m.firewalls(); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes {
 		after = append(after, n.Address)
 	}
-	after = append(after, m.Keysets...)
 	if nodes, err = m.placement(); err != nil {
 		return nil, err
 	}
@@ -105,10 +104,11 @@ func (m *model) servers() ([]resource.Node, error) {
 		for _, n := range nodes {
 			if g.IsControlPlane() && strings.HasPrefix(n.Name, "control-plane-"+w.Location+".") {
 				w.Placement = n.Out("id")
+				w.Lifecycle.Ignore = []string{"placement_group_id"} // Terraform would stop a server to place it
 			}
 		}
 		n := kinds.Servers.New(g.Name, w)
-		n.After, n.Needs = after, []resource.Address{kinds.SubnetAt(m.subnet())}
+		n.After, n.Needs = after, []resource.Address{kinds.Subnets.At(m.subnet())}
 		out = append(out, n)
 	}
 	return out, nil
