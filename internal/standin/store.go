@@ -107,6 +107,9 @@ func (s *Store) Add(name string, o tree.Object) (*Entry, error) {
 	return e, nil
 }
 
+// SetMost sets the maximum number of objects of a kind, of which there may be more already.
+func (s *Store) SetMost(name string, most int) { s.kind(name).Most = most }
+
 // Remove removes an object.
 func (s *Store) Remove(e *Entry) {
 	k := s.kind(e.Kind)

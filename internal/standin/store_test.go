@@ -43,9 +43,11 @@ func TestObjectsHaveAnOrderAndIDsOfTheirOwn(t *testing.T) {
 	if _, err := s.Add("boxes", tree.Object{"id": s.NextID()}); !errors.As(err, &full) || err.Error() != "there are 3 boxes, the maximum" {
 		t.Error(err)
 	}
+	s.SetMost("boxes", 4)
+	s.Remove(add(t, s, "boxes", tree.Object{}))
 	s.Remove(b)
 	d := add(t, s, "boxes", tree.Object{"name": "d"})
-	if got := ids(s.Read("boxes")); got != "1 3 5" || d.ID() != int64(5) || len(s.All("boxes")) != 3 {
+	if got := ids(s.Read("boxes")); got != "1 3 6" || d.ID() != int64(6) || len(s.All("boxes")) != 3 {
 		t.Errorf("got %s", got)
 	}
 	if s.Get("boxes", int64(2)) != nil || s.Get("boxes", int64(3)) != c || s.Find("boxes", "name", "a") != a || s.Find("boxes", "name", "b") != nil || s.Get("lids", int64(3)) != nil {
