@@ -192,6 +192,9 @@ func (c *call) Play(fate standin.Fate) (standin.Answer, error) {
 // Exhaust sets whether a location has no capacity left for servers.
 func (e *Emulator) Exhaust(location string, yes bool) { e.Do(func() { e.exhausted[location] = yes }) }
 
+// Limit sets the limit of a kind, such as servers; 0: there is none.
+func (e *Emulator) Limit(kind string, most int) { e.Do(func() { e.store.SetMost(kind, most) }) }
+
 // SetLag makes reads return objects as they were some time ago, from now on.
 func (e *Emulator) SetLag(d time.Duration) { e.Do(func() { e.store.SetLag(d) }) }
 

@@ -340,6 +340,8 @@ func TestServersThatCannotBe(t *testing.T) {
 	if s := c.Servers(); len(s) != 2 || c.Inventory()[0] != "networks/n" {
 		t.Errorf("there is %s", c.Inventory())
 	}
+	c.Limit("servers", 3)
+	c.server("u", nil)
 }
 
 func imageID(c *cloud, name, arch string) int64 {
