@@ -30,10 +30,13 @@ type call struct {
 
 // Proxy starts a proxy in front of a server that emulates AWS, for as long as the test runs.
 func Proxy(t testing.TB, target string) *proxy.Proxy {
-	return proxy.New(t, target, func(r *http.Request, body []byte) proxy.Call {
-		c := identify(r, body)
-		return proxy.Call{Name: c.service + "." + c.action, Write: c.isWrite(), Lags: c.mayLag(), Refused: c.refusal}
-	})
+	return proxy.New(t, target, Dialect)
+}
+
+// Dialect is the dialect of AWS, and of other servers with S3's API.
+func Dialect(r *http.Request, body []byte) proxy.Call {
+	c := identify(r, body)
+	return proxy.Call{Name: c.service + "." + c.action, Write: c.isWrite(), Lags: c.mayLag(), Refused: c.refusal}
 }
 
 // mayLag reports whether answers may be out of date. S3's are not: its listings are consistent with
