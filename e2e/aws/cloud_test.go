@@ -30,12 +30,12 @@ func cloud(t testing.TB) *cloudsuite.Cloud {
 	stable, _ := versions.Embedded(versions.Stable)
 	images := stable.Images(api.CloudAWS)
 	server := awstest.Moto(t, images...)
-	zones := [3]string{region + "a", region + "b", region + "c"}
+	zones := []string{region + "a", region + "b", region + "c"}
 	nameless := []string{"--dns", "none", "--discovery-store", "s3://" + bucket + "/discovery"} // and an issuer
 	topologies := map[string][]string{}
 	for title, options := range map[string]string{
 		"public, DNS through a name": "--networking cni --dns public --dns-zone example.com",
-		"private with a bastion":     "--zones " + strings.Join(zones[:], ",") + " --control-plane-count 3 --topology private --bastion --networking calico --dns public --dns-zone example.com",
+		"private with a bastion":     "--zones " + strings.Join(zones, ",") + " --control-plane-count 3 --topology private --bastion --networking calico --dns public --dns-zone example.com",
 		"private, DNS private":       "--topology private --networking cilium --dns private --dns-zone example.com",
 		"internal load balancer":     "--zones " + zones[0] + "," + zones[1] + " --topology private --networking kindnet --api-loadbalancer-type internal",
 	} {

@@ -25,7 +25,7 @@ func BenchmarkRequests(b *testing.B) { cloudsuite.Benchmark(b, cloud()) }
 
 // cloud describes Google Cloud, as its emulator stands in for it.
 func cloud() *cloudsuite.Cloud {
-	zones := [3]string{region + "-a", region + "-b", region + "-c"}
+	zones := []string{region + "-a", region + "-b", region + "-c"}
 	topologies := map[string][]string{}
 	for title, options := range map[string]string{
 		"a public balancer":                 "--api-loadbalancer-type public",
@@ -33,7 +33,7 @@ func cloud() *cloudsuite.Cloud {
 		"addresses of the network for pods": "--networking gcp",
 		"kubenet":                           "--networking kubenet",
 		"Cilium with an etcd of its own":    "--networking cilium-etcd --dns none",
-		"three control planes":              "--zones " + strings.Join(zones[:], ",") + " --control-plane-count 3 --node-count 4",
+		"three control planes":              "--zones " + strings.Join(zones, ",") + " --control-plane-count 3 --node-count 4",
 		"a service account of the user's":   "--gce-service-account default",
 		"public names":                      "--dns public",
 	} {
@@ -50,7 +50,7 @@ func cloud() *cloudsuite.Cloud {
 		Network: "google_compute_network", First: "post compute/v1/projects/global/networks",
 		Edit: cloudsuite.Edit{Field: "spec.machineType=e2-small", Shows: "google_compute_instance_template/", Hides: "google_compute_network/"},
 		Type: "e2-standard-2", NoType: "e9-medium",
-		More: []string{"--subnet", region, "--zone", zones[1] + "," + zones[2]}, OneZoneMore: "spec.zones=" + strings.Join(zones[:], ","),
+		More: []string{"--subnet", region, "--zone", zones[1] + "," + zones[2]}, OneZoneMore: "spec.zones=" + strings.Join(zones, ","),
 		Changed: changed(), Topologies: topologies, Balancers: []cloudsuite.Balancer{{Topology: "public", Type: "Public"}, {Topology: "private", Type: "Internal"}}, Shared: shared(),
 		Named: []string{"--dns", "public"},
 		Deny:  func(w *cloudsuite.World, rights ...string) { of(w).Deny(rights...) },

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { cloudsuite.Main(m) }
 func TestMachinesJoin(t *testing.T) {
 	joinsuite.Run(t, func(t *testing.T) *joinsuite.Cloud {
 		p := newProject(t)
-		return &joinsuite.Cloud{Cloud: &cloudsuite.Cloud{Platform: spec.Platform(), Open: p.open, Zones: [3]string{"fsn1", "nbg1", "hel1"}},
+		return &joinsuite.Cloud{Cloud: &cloudsuite.Cloud{Platform: spec.Platform(), Open: p.open, Zones: []string{"fsn1", "nbg1", "hel1"}},
 			Owns:     func(host string) bool { return host == "api.hetzner.cloud" },
 			API:      func(*cloudsuite.World) http.Handler { return p },
 			Metadata: func(_ *cloudsuite.World, m platform.Machine) http.Handler { return p.Metadata(m.Name) },

@@ -14,12 +14,13 @@ type Cloud struct {
 	// Open returns an empty account.
 	Open func(testing.TB) Account
 	// Options are what `kops create cluster` needs in addition to a name and zones, and Zones are three
-	// zones of one region. Nameless are the options of a cluster that publishes no names.
+	// zones of one region, or one if a new cluster is in one. Nameless are the options of a cluster that
+	// publishes no names.
 	Options  []string
-	Zones    [3]string
+	Zones    []string
 	Nameless []string
-	// Large are the options of a private cluster of three control planes with a bastion, and Group is
-	// the end of the spec of one of its 60 further groups: an image, a machine type, and a place.
+	// Large are the options of a private cluster of three control planes, with a bastion where that exists,
+	// and Group is the end of the spec of one of its further groups: an image, a machine type, and a place.
 	Large []string
 	Group func(i int) string
 

@@ -62,7 +62,7 @@ func (w *World) checkMachineType() {
 
 // checkBlockedDeletion checks that a deletion names what others have in the cluster's network.
 func (w *World) checkBlockedDeletion() {
-	w.Small("--zones", strings.Join(w.Cloud.Zones[:], ",")) // then its subnets leave room for others
+	w.Small("--zones", strings.Join(w.Cloud.Zones, ",")) // then its subnets leave room for others
 	w.Must("update", "cluster", Name, "--yes")
 	name, remove := w.Cloud.Block(w)
 	w.checkRefused([]string{name}, "delete", "cluster", Name, "--yes", "--wait", "2s")

@@ -89,12 +89,13 @@ func (w *World) Small(options ...string) {
 	w.Create(Name, options...)
 }
 
-// createLarge describes a private cluster of three control planes, a bastion and 63 groups of nodes.
+// createLarge describes a private cluster of three control planes and 63 groups of nodes, and with a
+// bastion where that exists. It has a group of nodes in each zone already.
 func (w *World) createLarge() {
 	w.Helper()
-	w.Create(Name, append([]string{"--zones", strings.Join(w.Cloud.Zones[:], ","), "--control-plane-count", "3"}, w.Cloud.Large...)...)
+	w.Create(Name, append([]string{"--zones", strings.Join(w.Cloud.Zones, ","), "--control-plane-count", "3"}, w.Cloud.Large...)...)
 	var docs []string
-	for i := range 60 {
+	for i := range 63 - len(w.Cloud.Zones) {
 		docs = append(docs, fmt.Sprintf(`apiVersion: kops.k8s.io/v1alpha2
 kind: InstanceGroup
 metadata:
