@@ -31,6 +31,11 @@ var (
 	largeDeletion  = row{"3 + 63: delete --yes", 800}
 )
 
+// rows lists the table.
+func rows() []row {
+	return []row{smallUpdate, smallUnchanged, smallNameless, smallDeletion, largeUpdate, largeCold, largeCached, largeObjects, largeRoll, largeRollOfAll, largeDeletion}
+}
+
 // measure runs a command, and fails if it needs more requests than its budget.
 func (w *World) measure(r row, args ...string) {
 	w.Helper()

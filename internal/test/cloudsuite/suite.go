@@ -92,6 +92,11 @@ func (c *Cloud) checkNames(t *testing.T, all []part) {
 			t.Errorf("Changed names %q, which is no change", title)
 		}
 	}
+	for what := range c.Budgets {
+		if !slices.ContainsFunc(rows(), func(r row) bool { return r.what == what }) {
+			t.Errorf("Budgets names %q, which is no row", what)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Cannot)) {
 		if !changed[name] && !slices.ContainsFunc(all, func(p part) bool { return p.name == name }) {
 			t.Errorf("Cannot names %q, which is no part", name)
