@@ -121,7 +121,7 @@ func (w *world) newHTTPClient() *http.Client {
 	w.ok(err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: dialer().DialContext, TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dialer().DialContext, TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
 }
 
 func (w *world) query(method, url, body string) string {

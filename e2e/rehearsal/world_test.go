@@ -317,9 +317,9 @@ func (w *world) wait(what string, f func() error) time.Duration {
 	}
 }
 
-// dialer connects to the names of the rehearsal.
+// dialer connects to the names of the rehearsal. A query of DNS that is lost is repeated after 5 s.
 func dialer() *net.Dialer {
-	return &net.Dialer{Timeout: 5 * time.Second, Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return &net.Dialer{Timeout: 30 * time.Second, Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, service+":53")
 	}}}
 }
