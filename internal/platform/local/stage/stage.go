@@ -28,6 +28,7 @@ import (
 	"github.com/miekg/dns"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/image"
@@ -60,7 +61,7 @@ const address = "198.18.0.1"
 
 // tcpPorts and udpPorts return the ports of this host's addresses that machines may reach: DNS, a
 // platform's metadata, its services, and those of a cluster's load balancers.
-func tcpPorts() []int { return []int{53, 80, 443, 3988} }
+func tcpPorts() []int { return append([]int{53, 80}, access.DoorPorts()...) }
 func udpPorts() []int { return []int{53} }
 
 // Stage is a part of this host in which a play runs.
