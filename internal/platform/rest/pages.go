@@ -86,6 +86,7 @@ func (p Page) decode(key string, into any) error {
 // List sends a request until there are no more pages, and returns the items in the field key.
 func List[T any](ctx context.Context, c Client, r Request, key string) ([]T, error) {
 	var out []T
+	asked := map[string]bool{r.Query.Encode(): true}
 	for {
 		var page Page
 		if err := c.Do(ctx, r, &page); err != nil {
@@ -106,9 +107,10 @@ func List[T any](ctx context.Context, c Client, r Request, key string) ([]T, err
 		if query == nil {
 			return out, nil
 		}
-		if query.Encode() == r.Query.Encode() {
-			return nil, fault.New(c.unanswered(), "the server returns the same page twice: %s", query.Encode())
+		text := query.Encode()
+		if asked[text] {
+			return nil, fault.New(c.unanswered(), "the server returns the same page twice: %s", text)
 		}
-		r.Query = query
+		asked[text], r.Query = true, query
 	}
 }

@@ -39,7 +39,8 @@ type Client struct {
 	HTTP *http.Client
 	// Auth adds the credentials to a request, and other headers that each needs; nil: none.
 	Auth func(*http.Request) error
-	// Classify returns the error for a response whose status is not 2xx, with its class.
+	// Classify returns the error for a response whose status is not 2xx, with its class. Redirects are
+	// errors, too, but never passed to it.
 	Classify func(Answer) error
 	// Next finds the next page of a list; nil: lists have one page.
 	Next Paging
@@ -146,7 +147,7 @@ func (c Client) send(ctx context.Context, r Request, out any) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.HTTP.Do(req)
+	res, err := direct(c.HTTP).Do(req)
 	if err != nil {
 		return c.connectionError(req.URL.Host, err)
 	}
@@ -155,9 +156,11 @@ func (c Client) send(ctx context.Context, r Request, out any) error {
 	switch {
 	case err != nil:
 		return c.connectionError(req.URL.Host, err)
+	case res.StatusCode/100 == 3:
+		return c.redirectError(req.URL.Host, res)
 	case res.StatusCode/100 != 2:
 		return c.refusal(Answer{res.StatusCode, res.Header, text})
-	case out == nil || len(text) == 0: // a 204 has no content
+	case out == nil || len(text) == 0 && req.Method != http.MethodGet: // a 204 has no content, but nothing that is read is empty
 		return nil
 	}
 	return c.parseError(json.Unmarshal(text, out))
@@ -189,7 +192,24 @@ func (c Client) request(ctx context.Context, r Request) (*http.Request, error) {
 	return req, c.Auth(req)
 }
 
-// refusal returns the error for a response other than 2xx.
+// direct returns a client that follows no redirects: it would send a header with credentials to any other
+// host, and replace a POST by a GET.
+func direct(c *http.Client) *http.Client {
+	out := *c
+	out.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &out
+}
+
+// redirectError returns the error for a redirect.
+func (c Client) redirectError(host string, res *http.Response) error {
+	to := "nowhere"
+	if at, err := res.Location(); err == nil {
+		to = at.Redacted()
+	}
+	return fault.Wrap(cmp.Or(c.Unanswered, fault.Permanent), fmt.Errorf("%s redirects to %s (%s), which does not get the credentials", host, to, res.Status), "check the proxy and the endpoint of the API")
+}
+
+// refusal returns the error for a response other than 2xx and 3xx.
 func (c Client) refusal(a Answer) error {
 	err := c.Classify(a)
 	if class := fault.Of(err); class.Retryable() && fault.After(err) == 0 {

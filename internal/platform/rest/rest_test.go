@@ -96,6 +96,7 @@ func TestErrorsHaveClasses(t *testing.T) {
 		{reply{status: 404, body: `{"error":"none"}`}, fault.Gone, fault.Gone},
 		{reply{status: 200, body: `{"name"`}, fault.Lost, fault.NotYet},
 		{reply{status: 200, body: `[]`}, fault.Lost, fault.NotYet},
+		{reply{status: 302, header: map[string]string{"Location": "/login"}}, fault.Permanent, fault.NotYet},
 		{reply{}, fault.Lost, fault.NotYet},
 	} {
 		for unanswered, want := range map[fault.Class]fault.Class{"": tt.usual, fault.NotYet: tt.silent} {
@@ -112,6 +113,42 @@ func TestErrorsHaveClasses(t *testing.T) {
 	c.Auth = rest.Bearer(func(context.Context) (string, error) { return "", denied })
 	if err := c.Get(t.Context(), "a", nil, nil); !errors.Is(err, denied) || !strings.HasPrefix(err.Error(), "find credentials: ") {
 		t.Errorf("without credentials: %v", err)
+	}
+}
+
+// Whatever the header with the credentials is called, no other host gets it, and a change remains one.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s with the header %v", r.Method, r.URL, r.Header)
+	}))
+	defer other.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for method, body := range map[string]any{"GET": nil, "POST": "data"} {
+			c, _, _ := serve(t, reply{status: status, header: map[string]string{"Location": other.URL + "/there"}})
+			c.Auth = func(r *http.Request) error { r.Header.Set("X-Auth-Token", "secret"); return nil }
+			err := c.Do(t.Context(), rest.Request{Method: method, Path: "disks", Body: body}, nil)
+			if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), " redirects to "+other.URL+"/there ("+fmt.Sprint(status)) || fault.Remedy(err) == "" {
+				t.Errorf("%s, %d: %v", method, status, err)
+			}
+		}
+	}
+}
+
+// A proxy that has lost a response does not make a list empty.
+func TestAResponseWithoutContentIsNoObject(t *testing.T) {
+	for _, status := range []int{200, 204} {
+		c, _, _ := serve(t, reply{status: status})
+		if got, err := rest.List[int](t.Context(), c, rest.Request{Path: "disks"}, "disks"); !fault.Is(err, fault.Lost) {
+			t.Errorf("%d: %v, %v", status, got, err)
+		}
+	}
+}
+
+func TestPagesThatGoRoundEnd(t *testing.T) {
+	c, calls, _ := serve(t, reply{status: 200, body: `{"items":[1],"next":"b"}`}, reply{status: 200, body: `{"items":[2],"next":"c"}`}, reply{status: 200, body: `{"items":[3],"next":"b"}`})
+	c.Next = rest.NextValue("page", "next")
+	if _, err := rest.List[int](t.Context(), c, rest.Request{Path: "a"}, "items"); !fault.Is(err, fault.Lost) || !strings.Contains(err.Error(), "the same page twice: page=b") {
+		t.Errorf("after %v: %v", *calls, err)
 	}
 }
 
