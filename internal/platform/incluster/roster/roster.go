@@ -45,7 +45,7 @@ type Machine struct {
 	// Created is when the machine was created: an older node of that name belonged to its
 	// predecessor. Zero: the age of a node says nothing.
 	Created time.Time
-	// KeepsName is controller.FleetMachine's.
+	// KeepsName is controller.FleetMachine's. Such machines' provider IDs are their successors', too.
 	KeepsName bool
 	// ProviderID is what the machine's node reports as its provider ID, unless that is still empty.
 	ProviderID string
@@ -145,9 +145,13 @@ func (r *Roster) isGone(ctx context.Context, n *corev1.Node, missing map[string]
 }
 
 // isPredecessors reports whether a node belonged to a predecessor of the machine that now has its
-// name. A control-plane node, which joins without kops-controller, may belong to the new machine as
-// soon as it is ready.
+// name. A node that reports the machine itself did not, even if the clocks of the platform and of the
+// API server differ. A control-plane node, which joins without kops-controller, may belong to the new
+// machine as soon as it is ready.
 func isPredecessors(n *corev1.Node, m Machine) bool {
+	if n.Spec.ProviderID != "" && n.Spec.ProviderID == m.ProviderID && !m.KeepsName {
+		return false
+	}
 	_, isControlPlane := n.Labels[labels.ControlPlane]
 	return n.CreationTimestamp.Time.Before(m.Created) && !(isControlPlane && isReady(n))
 }
@@ -171,7 +175,8 @@ func (r *Roster) ListExisting(ctx context.Context, names []string) ([]string, er
 	return slices.DeleteFunc(again, func(n string) bool { _, known := there[n]; return !known }), nil
 }
 
-// find returns the machines by the names of their nodes, of at least the nodes with these names.
+// find returns the machines by the names of their nodes, of at least the nodes with these names. If a
+// platform still lists the machine that had a name before, it is not that one.
 func (r *Roster) find(ctx context.Context, names []string) (map[string]Machine, error) {
 	size := max(len(names), 1)
 	if r.Batch > 0 {
@@ -185,7 +190,9 @@ func (r *Roster) find(ctx context.Context, names []string) (map[string]Machine, 
 		}
 		own := false
 		for _, m := range found {
-			out[m.Node] = m
+			if before, known := out[m.Node]; !known || before.State == Ended || m.State != Ended && m.Created.After(before.Created) {
+				out[m.Node] = m
+			}
 			own = own || m.Node == r.Self && m.State == Running
 		}
 		if !own {

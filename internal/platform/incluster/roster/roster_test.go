@@ -77,6 +77,41 @@ func TestWhichMachinesAreGone(t *testing.T) {
 	}
 }
 
+// TestAnEndedMachineDoesNotHideItsSuccessor lists both machines of a name, in either order.
+func TestAnEndedMachineDoesNotHideItsSuccessor(t *testing.T) {
+	over, again := machine("n", roster.Ended), machine("n", roster.Running)
+	over.Created, again.Created = noon().Add(-2*time.Hour), noon().Add(-time.Hour)
+	off := over
+	off.State = roster.Stopped
+	for _, all := range [][]roster.Machine{{over, again}, {again, over}, {off, again}, {again, off}} {
+		for age, want := range map[time.Duration][]string{30 * time.Minute: nil, 90 * time.Minute: {"n"}} {
+			r := roster.Roster{Self: "self", List: func(context.Context, []string) ([]roster.Machine, error) {
+				return append(slices.Clone(all), machine("self", roster.Running)), nil
+			}}
+			if got, err := r.ListTerminated(t.Context(), []*corev1.Node{node("n", age)}); err != nil || !slices.Equal(got, want) {
+				t.Errorf("of a node that is %s old, by a list that begins with the one that is %s, gone are %v, %v", age, all[0].State, got, err)
+			}
+		}
+	}
+}
+
+// TestTheClockOfThePlatformMayBeWrong has a node that seems to be older than its machine.
+func TestTheClockOfThePlatformMayBeWrong(t *testing.T) {
+	m, n := machine("n", roster.Running), node("n", time.Hour)
+	m.Created, m.ProviderID = noon(), "cloud://1"
+	for id, isGone := range map[string]bool{"cloud://1": false, "cloud://0": true, "": true} {
+		for _, keeps := range []bool{false, true} {
+			m.KeepsName, n.Spec.ProviderID = keeps, id
+			r := roster.Roster{Self: "self", List: func(context.Context, []string) ([]roster.Machine, error) {
+				return []roster.Machine{m, machine("self", roster.Running)}, nil
+			}}
+			if got, err := r.ListTerminated(t.Context(), []*corev1.Node{n}); err != nil || (len(got) == 1) != (isGone || keeps) {
+				t.Errorf("a node that reports %q (the machine keeps its name: %t) is gone: %v, %v", id, keeps, got, err)
+			}
+		}
+	}
+}
+
 func TestAMissingMachineIsGoneAfterAWhile(t *testing.T) {
 	now, all := noon(), []roster.Machine{machine("self", roster.Running)}
 	r := roster.Roster{Self: "self", Grace: time.Minute, Now: func() time.Time { return now }, List: func(context.Context, []string) ([]roster.Machine, error) { return all, nil }}
