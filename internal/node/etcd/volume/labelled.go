@@ -60,7 +60,15 @@ type Labelled struct {
 	mu    sync.Mutex
 	disks Disks
 	here  Place
+	// pending is the ID of the disk that was attached last, while no list shows that; it has been looked
+	// for so often.
+	pending string
+	looks   int
 }
+
+// maxLooks is how many lists may not show where the disk is that was attached last. Some clouds show it
+// neither as free nor as attached for a while; a machine that took another one would have two.
+const maxLooks = 30
 
 var _ Cloud = (*Labelled)(nil)
 
@@ -98,13 +106,26 @@ func (l *Labelled) Volumes(ctx context.Context) ([]Volume, error) {
 			return nil, err
 		}
 	}
+	pending := l.look(all)
 	var out []Volume
 	for _, d := range all {
 		v := l.volume(d, here)
-		v.Addresses = at[d.ID]
+		v.Addresses, v.Free = at[d.ID], v.Free && (pending == "" || pending == d.ID)
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// look returns the ID of the disk that is being attached to this machine; "" if there is none, or if it has
+// a machine.
+func (l *Labelled) look(all []LabelledDisk) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looks++
+	if l.looks > maxLooks || !slices.ContainsFunc(all, func(d LabelledDisk) bool { return d.ID == l.pending && d.Machine == "" }) {
+		l.pending = ""
+	}
+	return l.pending
 }
 
 func (l *Labelled) volume(d LabelledDisk, here Place) Volume {
@@ -123,5 +144,11 @@ func (l *Labelled) Attach(ctx context.Context, v Volume) error {
 	if err != nil {
 		return err
 	}
-	return disks.Attach(ctx, v.ID)
+	if err := disks.Attach(ctx, v.ID); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending, l.looks = v.ID, 0
+	return nil
 }

@@ -102,6 +102,46 @@ func TestADiskIsNotTakenFromAnotherMachine(t *testing.T) {
 	}
 }
 
+// TestNoSecondDiskIsTakenMeanwhile is about clouds whose lists show neither at once nor always that a disk is
+// being attached.
+func TestNoSecondDiskIsTakenMeanwhile(t *testing.T) {
+	free := LabelledDisk{ID: "1", Name: "a", Place: Place{"", "here"}, IsAvailable: true}
+	second := free
+	second.ID, second.Name = "2", "b"
+	var d *disks
+	var source Source
+	start := func() {
+		d = &disks{all: []LabelledDisk{free, second}}
+		source, _ = d.source(Place{"self", "here"})
+	}
+	take := func(what string, class fault.Class, want ...string) {
+		t.Helper()
+		if got, err := source.Disk(t.Context()); fault.Of(err) != class || !slices.Equal(d.attached, want) {
+			t.Errorf("%s: %+v, %v, attached are %q", what, got, err, d.attached)
+		}
+	}
+	start()
+	take("both are free", fault.NotYet, "1")
+	d.all[0].Machine, d.all[0].IsAvailable = "", false
+	take("the first one is reserved", fault.NotYet, "1")
+	d.all[0].IsAvailable = true
+	take("it is free again", fault.NotYet, "1", "1")
+	take("it is attached", "", "1", "1")
+	d.all[0].Machine = "other"
+	take("another machine has it", fault.NotYet, "1", "1", "2")
+	start()
+	take("both are free", fault.NotYet, "1")
+	d.all[0].Machine, d.all[0].IsAvailable = "", false
+	for range maxLooks {
+		take("the first one is reserved", fault.NotYet, "1")
+	}
+	take("it is broken", fault.NotYet, "1", "2")
+	start()
+	take("both are free", fault.NotYet, "1")
+	d.all = d.all[1:]
+	take("the first one is gone", fault.NotYet, "1", "2")
+}
+
 func TestAMachineIdentifiesItselfOnce(t *testing.T) {
 	calls := 0
 	l := &Labelled{Request: Request{Tags: []string{"a"}, NameTag: "a"}, Connect: func(context.Context) (Disks, Place, error) {
