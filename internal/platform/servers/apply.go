@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,14 +55,19 @@ func (f *Fleet[T, C]) apply(ctx context.Context, c C, want *T) error {
 		work.Go(func() error { return fault.IgnoreGone(f.End(ctx, c, s)) })
 	}
 	err = work.Wait()
-	if late := f.await(ctx, c, g, all, int(started.Load())); err == nil {
-		err = late
+	late := f.await(ctx, c, g, all, int(started.Load()))
+	if fault.Is(late, fault.NotYet) {
+		return fault.Wrap(fault.Permanent, errors.Join(late, err), remedyLag)
 	}
-	return err
+	return cmp.Or(err, late)
 }
 
+// remedyLag is for a list that lags so far behind that the step must not be repeated.
+const remedyLag = "run the command again when the platform lists the new servers: it would start others in their place before"
+
 // await waits until a group has n servers more than before. Otherwise, if the step is repeated and the
-// list lags behind, they would be started twice.
+// list lags behind, they would be started twice. The class of its error is fault.NotYet if it lags too
+// far.
 func (f *Fleet[T, C]) await(ctx context.Context, c C, g Group, before []Server, n int) error {
 	pause := f.Pause
 	switch {
@@ -73,7 +79,7 @@ func (f *Fleet[T, C]) await(ctx context.Context, c C, g Group, before []Server, 
 	return fault.Retry(ctx, pause, func() error {
 		all, err := f.members(ctx, c, g)
 		if err != nil {
-			return err
+			return fmt.Errorf("look for the new servers of the group %s: %w", g.Name, err)
 		}
 		added := choose(all, func(s Server) bool {
 			return !slices.ContainsFunc(before, func(b Server) bool { return b.ID == s.ID })

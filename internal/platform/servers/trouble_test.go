@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -325,6 +326,38 @@ func TestATakenName(t *testing.T) {
 	b.ok(b.update(want(nil, "c", "n", 1, 2, true, "one")))
 	if got := b.names(); got != "n-0 n-1" {
 		t.Errorf("left are %s", got)
+	}
+}
+
+// If a list still lags behind when patience ends, the engine must not repeat the step: that would start other
+// servers for those that are missing.
+func TestAListThatLagsForLong(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		b := newBench(t)
+		list, start, starts := b.fleet.List, b.fleet.Start, 0
+		b.fleet.List = func(context.Context, *memory, string, string) ([]servers.Server, error) { return nil, nil }
+		b.fleet.Start = func(ctx context.Context, m *memory, g *group, l servers.Launch) error {
+			m.mu.Lock()
+			starts++
+			isLost := refused && starts == 1
+			m.mu.Unlock()
+			if isLost {
+				return fault.New(fault.Throttled, "too many requests")
+			}
+			return start(ctx, m, g, l)
+		}
+		var waited time.Duration
+		b.fleet.Pause = func(_ context.Context, d time.Duration) error { waited += d; return nil }
+		w := want(nil, "c", "n", 3, 3, true, "one")
+		err := b.update(w)
+		if fault.Of(err) != fault.Permanent || !strings.Contains(err.Error(), "has 0 of ") || strings.Contains(err.Error(), "too many requests") != refused || fault.Remedy(err) == "" || waited < 20*time.Second {
+			t.Errorf("refused: %t: after %s: %v; %s", refused, waited, err, fault.Remedy(err))
+		}
+		b.fleet.List = list
+		b.ok(b.update(w))
+		if len(b.cloud.all) != 3 {
+			t.Errorf("refused: %t: the servers are %s", refused, b.names())
+		}
 	}
 }
 
