@@ -53,6 +53,7 @@ type program struct {
 	System
 	err       io.Writer // for messages: Err, without control characters
 	cloud     string
+	caller    string // the version of the kops that started it; empty: the user did
 	root      string
 	verbosity int
 	command   []string
@@ -96,6 +97,8 @@ func (p *program) flags(version *bool) *pflag.FlagSet {
 	f.StringVar(&p.root, "dir", "", "folder of the rehearsal (default /var/lib/kops-rehearsal)")
 	f.IntVarP(&p.verbosity, "v", "v", 0, "how much to log on stderr: 0 problems, 1 all events")
 	f.BoolVar(version, "version", false, "print the version")
+	f.StringVar(&p.caller, "for", "", "version of the kops that starts this program")
+	_ = f.MarkHidden("for") // it exists
 	return f
 }
 
@@ -112,6 +115,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return failed
 	case version:
 		_, err = fmt.Fprintf(p.Out, "%s\n", p.Version)
+	case p.caller != "" && p.caller != p.Version:
+		err = fault.Wrap(fault.Permanent, fmt.Errorf("this kops-rehearse is version %s, but the kops that has found it is %s", p.Version, p.caller),
+			"put kops-rehearse of the same release beside kops")
 	default:
 		p.command = f.Args()
 		err = p.rehearse(ctx)

@@ -105,6 +105,19 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 	}
 }
 
+// TestTheVersionOfKopsIsItsOwn is about a program that is left from another release, such as in PATH.
+func TestTheVersionOfKopsIsItsOwn(t *testing.T) {
+	for version, want := range map[string]string{"1.37.0": "", "1.38.0": "this kops-rehearse is version 1.37.0, but the kops that has found it is 1.38.0; put kops-rehearse of the same release beside kops"} {
+		h := new(theatre)
+		if code, _, errs := h.run(t, "--for", version, "--", "true"); (code == 0) != (want == "") || h.closed != (want == "") || !strings.Contains(errs, want) {
+			t.Errorf("kops %s: exit code %d, %s", version, code, errs)
+		}
+	}
+	if _, out, _ := new(theatre).run(t, "--help"); strings.Contains(out, "--for") {
+		t.Errorf("users are told of a flag that is not for them: %s", out)
+	}
+}
+
 // TestTheCommandHasTheTerminal checks that output is not a pipe, with which a shell would show no
 // prompt.
 func TestTheCommandHasTheTerminal(t *testing.T) {

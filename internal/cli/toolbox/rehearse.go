@@ -65,7 +65,7 @@ func runRehearsal(app *shell.App, cloud, root string, args []string) error {
 	if err != nil {
 		return err
 	}
-	words := []string{rehearser, "--cloud", cloud, "-v", strconv.Itoa(app.Verbosity)}
+	words := []string{rehearser, "--for", app.Version, "--cloud", cloud, "-v", strconv.Itoa(app.Verbosity)} // it may be of another release
 	if root != "" {
 		words = append(words, "--dir", root)
 	}

@@ -84,9 +84,9 @@ func TestTheProgramOfRehearsalsGetsEverything(t *testing.T) {
 	t.Setenv("KOPS_BUILT", "/of/the/user")
 	t.Setenv("PATH", "/bin")
 	for line, want := range map[string]string{
-		"":                          "kops-rehearse --cloud aws -v 0 --",
-		"--cloud gce -- sh -c true": "kops-rehearse --cloud gce -v 0 -- sh -c true",
-		"-v 1 --dir x true":         "kops-rehearse --cloud aws -v 1 --dir x -- true",
+		"":                          "kops-rehearse --for 1.37.0 --cloud aws -v 0 --",
+		"--cloud gce -- sh -c true": "kops-rehearse --for 1.37.0 --cloud gce -v 0 -- sh -c true",
+		"-v 1 --dir x true":         "kops-rehearse --for 1.37.0 --cloud aws -v 1 --dir x -- true",
 	} {
 		code, errs, s := rehearse(t, dir, map[string]string{"PATH": "/bin", "KOPS_BUILT": "/of/the/user"}, strings.Fields(line)...)
 		if code != 0 || s == nil || strings.Join(s.args, " ") != want {
