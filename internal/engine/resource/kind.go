@@ -56,6 +56,9 @@ type Kind[T, C any] struct {
 	// running machines are outdated when one of them changes, or a field below it. A change of any
 	// other field does not affect them. nil means that machines depend on no field.
 	MadeOf []string
+	// Spared are paths of fields of which machines are known not to be made. A test checks that a
+	// field is here, in MadeOf, or in its own list.
+	Spared []string
 	// Key identifies an object among the objects of its kind in a cluster. It is
 	// called with observed objects and with desired ones, whose references are
 	// resolved as far as they are known; equal keys mean the same object.
@@ -132,6 +135,8 @@ type Any interface {
 	Group(obj any) string
 	// MakesMachines reports whether machines of the group are created from the field at a path.
 	MakesMachines(path string) bool
+	// SparesMachines reports whether a path is one of Spared.
+	SparesMachines(path string) bool
 	// Grants reports whether an observed object only grants access.
 	Grants(obj any) bool
 	// Foreign reports whether others created an observed object, which is left alone.
@@ -215,6 +220,9 @@ func (e *erased[T, C]) MakesMachines(path string) bool {
 		return ok && (below == "" || below[0] == '.' || below[0] == '[')
 	})
 }
+
+// SparesMachines reports whether a path is one of Spared.
+func (e *erased[T, C]) SparesMachines(path string) bool { return slices.Contains(e.k.Spared, path) }
 
 // Foreign calls the kind's Foreign.
 func (e *erased[T, C]) Foreign(obj any) bool {

@@ -22,7 +22,7 @@ func (f *Fleet[T, C]) Kind(base resource.Kind[T, C], machines, others []string) 
 	if k.Key == nil {
 		k.Key = k.Group
 	}
-	k.MadeOf = machines
+	k.MadeOf, k.Spared = machines, slices.Concat(others, fixedFields(k.Erase().Schema()))
 	k.Vacant = func(o *T) bool { return f.Group(o).Least == 0 }
 	k.List = f.listGroups
 	k.Create = f.apply
@@ -40,6 +40,17 @@ func (f *Fleet[T, C]) Kind(base resource.Kind[T, C], machines, others []string) 
 		}
 	}
 	return &k
+}
+
+// fixedFields returns the fields that can never change, such as the group's name.
+func fixedFields(s *resource.Schema) []string {
+	var out []string
+	for _, f := range s.Fields {
+		if f.Mode == resource.Forbid {
+			out = append(out, f.Name)
+		}
+	}
+	return out
 }
 
 // listGroups observes the groups that have servers. If a group counts none of them, it still exists

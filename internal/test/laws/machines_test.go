@@ -10,7 +10,8 @@ import (
 )
 
 // inPlaceFields returns, for each kind that serves the machines of one group, the fields whose change
-// does not affect running machines: sizes, and what the platform does with machines.
+// does not affect running machines: sizes, and what the platform does with machines. A fleet of single
+// machines knows its own.
 func inPlaceFields() map[string][]string {
 	return map[string][]string{
 		"aws_autoscaling_group": {"Name", "MinSize", "MaxSize", "MixedInstances", "MixedInstances.Distribution", "MixedInstances.Distribution.OnDemandBaseCapacity",
@@ -22,7 +23,6 @@ func inPlaceFields() map[string][]string {
 		// Different content is a different template, from which its group then creates machines.
 		"google_compute_instance_template": {"Prefix", "CanIPForward", "Disks", "Labels", "MachineType", "Metadata", "Interfaces",
 			"Scheduling", "Account", "Tags", "Accelerators", "Shielded", "Confidential"},
-		"hcloud_server":       {"Cluster", "Group", "Least", "Most", "Labels"},
 		"local_machine_group": {"Cluster", "Name", "Network", "Size"},
 		"metal_host":          {"Cluster", "Name", "Peers", "Home"},
 	}
@@ -38,7 +38,12 @@ func TestWhatMachinesAreMadeOf(t *testing.T) {
 				continue
 			}
 			seen[k.KindName()] = true
-			spared := inPlaceFields()[k.KindName()]
+			spared := slices.Clone(inPlaceFields()[k.KindName()])
+			for _, f := range k.Schema().Fields {
+				if k.SparesMachines(f.Name) {
+					spared = append(spared, f.Name)
+				}
+			}
 			for _, path := range spared {
 				if k.MakesMachines(path) {
 					t.Errorf("a change of %s of %s is said to replace machines", path, k.KindName())
