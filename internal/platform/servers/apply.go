@@ -149,8 +149,8 @@ func surplus(list []Server, n int) []Server {
 // attempts is how often a server is started if the response is lost.
 const attempts = 3
 
-// start starts one server. If the response is lost, it is repeated with the same name, so that there is
-// one server in any case.
+// start starts one server. If the response is lost, it is repeated with the same name unless a server has
+// it now, so that there is one server in any case.
 func (f *Fleet[T, C]) start(ctx context.Context, c C, want *T, r record, l Launch) error {
 	g := f.Group(want)
 	l.Labels = Server{Made: r.made, Labels: map[string]string{userDataLabel: r.userData, configLabel: r.config}}.labelsFor(g.Labels, r)
@@ -165,6 +165,13 @@ func (f *Fleet[T, C]) start(ctx context.Context, c C, want *T, r record, l Launc
 		}
 		if n == attempts || !fault.Is(err, fault.Lost) || ctx.Err() != nil {
 			return fmt.Errorf("start a server of the group %s: %w", g.Name, err)
+		}
+		all, err := f.members(ctx, c, g)
+		if err != nil {
+			return fmt.Errorf("look for the new servers of the group %s: %w", g.Name, err)
+		}
+		if slices.ContainsFunc(all, func(s Server) bool { return s.Name == l.Name }) {
+			return nil
 		}
 	}
 }

@@ -69,10 +69,12 @@ type Fleet[T, C any] struct {
 	// that have ended may be missing.
 	List func(ctx context.Context, c C, cluster, group string) ([]Server, error)
 	// Start starts one server with its labels, so that List finds each server that exists. If a
-	// server has that name already, it returns an error of class fault.Taken.
+	// server has that name already, it returns an error of class fault.Taken. Where names are not
+	// unique, it cannot, and List should have a new server at once.
 	Start func(ctx context.Context, c C, of *T, l Launch) error
-	// Label replaces the labels of a server; the class of its error is fault.Gone if the server is
-	// gone.
+	// Label replaces the labels of a server, which are valid labels of Kubernetes: a cloud that takes
+	// less, such as only tags, encodes them, in List, too. The class of its error is fault.Gone if the
+	// server is gone.
 	Label func(ctx context.Context, c C, s Server, labels map[string]string) error
 	// End ends a server, and returns when it holds nothing that others wait for, such as a disk. It
 	// is not an error if the server is gone.

@@ -2,6 +2,7 @@ package servers_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -326,6 +327,38 @@ func TestATakenName(t *testing.T) {
 	b.ok(b.update(want(nil, "c", "n", 1, 2, true, "one")))
 	if got := b.names(); got != "n-0 n-1" {
 		t.Errorf("left are %s", got)
+	}
+}
+
+// Where names are not unique, a server whose start seems to have failed is found by its name.
+func TestNamesNeedNotBeUnique(t *testing.T) {
+	b := newBench(t)
+	lost := map[string]bool{}
+	b.fleet.Start = func(_ context.Context, m *memory, g *group, l servers.Launch) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		id := fmt.Sprint(len(m.of) + 1)
+		m.of[id] = g.Cluster
+		m.all = append(m.all, servers.Server{ID: id, Name: l.Name, Group: g.Group, Labels: l.Labels, Running: true})
+		if !lost[l.Name] {
+			lost[l.Name] = true
+			return fault.New(fault.Lost, "no answer")
+		}
+		return nil
+	}
+	b.ok(b.update(want(nil, "c", "n", 3, 9, true, "one")))
+	if len(b.cloud.all) != 3 {
+		t.Errorf("the servers are %s", b.names())
+	}
+	list := b.fleet.List
+	b.fleet.List = func(ctx context.Context, m *memory, cluster, g string) ([]servers.Server, error) {
+		if len(m.all) > 3 {
+			return nil, fault.New(fault.Denied, "no permission")
+		}
+		return list(ctx, m, cluster, g)
+	}
+	if err := b.update(want(nil, "c", "n", 4, 9, true, "one")); !fault.Is(err, fault.Denied) || len(b.cloud.all) != 4 {
+		t.Errorf("without a list, the servers are %s: %v", b.names(), err)
 	}
 }
 
