@@ -57,10 +57,12 @@ func TestTheScriptKeepsSecretsOutOfArguments(t *testing.T) {
 		"AWS": {aws.Platform().Traits, "s3://state/c", "https://state.s3.us-test-1.amazonaws.com/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=AKID/", nil},
 		"another S3": {aws.Platform().Traits, "s3://state/c", "https://s3.example.com/state/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=a\\b\"c/",
 			[]string{"S3_ENDPOINT=s3.example.com", `S3_ACCESS_KEY_ID=a\b"c`, "S3_SECRET_ACCESS_KEY=OTHER-SECRET"}},
-		"user data": {aws.Platform().Traits, "hos://state/c", "https://s3.example.com/state/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=a\\b\"c/", []string{"S3_ENDPOINT=s3.example.com", "STORE_KEYS=" + keys.Encode()}},
-		"Google":    {gce.Platform().Traits, "gs://state/c", "https://storage.googleapis.com/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", nil},
-		"Azure":     {azure.Platform().Traits, "azureblob://account/state/c", "https://account.blob.core.windows.net/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", nil},
-		"OpenStack": {openstack.Platform().Traits, "swift://state/c", "http://swift.example.com/v1/AUTH_p/state/c/nodeup", "X-Auth-Token", "TOKEN-SECRET", []string{"OS_AUTH_URL=https://identity.example.com/v3/", "OS_REGION_NAME=r"}},
+		"user data":                  {aws.Platform().Traits, "hos://state/c", "https://s3.example.com/state/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=a\\b\"c/", []string{"S3_ENDPOINT=s3.example.com", "STORE_KEYS=" + keys.Encode()}},
+		"Google":                     {gce.Platform().Traits, "gs://state/c", "https://storage.googleapis.com/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", nil},
+		"Azure":                      {azure.Platform().Traits, "azureblob://account/state/c", "https://account.blob.core.windows.net/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", nil},
+		"Azure in China":             {azure.Platform().Traits, "azureblob://account/state/c", "https://account.blob.core.chinacloudapi.cn/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", []string{"AZURE_ENVIRONMENT=AzureChinaCloud"}},
+		"OpenStack without a region": {openstack.Platform().Traits, "swift://state/c", "http://far.example.com/state/c/nodeup", "X-Auth-Token", "TOKEN-SECRET", []string{"OS_AUTH_URL=https://identity.example.com/v3/"}},
+		"OpenStack":                  {openstack.Platform().Traits, "swift://state/c", "http://swift.example.com/v1/AUTH_p/state/c/nodeup", "X-Auth-Token", "TOKEN-SECRET", []string{"OS_AUTH_URL=https://identity.example.com/v3/", "OS_REGION_NAME=r"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got http.Header

@@ -17,7 +17,7 @@
       token="$(sed -n 's/^x-subject-token: *//Ip' <<< "${answer}" | tr -d '\r')"
       # the catalogue has the endpoints of a service before its type
       storage="$(sed 's/"endpoints"/\n/g' <<< "${answer}" | grep '"type": *"object-store"' | tr '{' '\n' |
-        grep '"interface": *"public"' | grep "\"region\": *\"${region}\"" | sed -n 's/.*"url": *"\([^"]*\)".*/\1/p' | head -n 1)"
+        grep '"interface": *"public"' | grep "\"region\": *\"${region:-[^\"]*}\"" | sed -n 's/.*"url": *"\([^"]*\)".*/\1/p' | head -n 1)"
       if [[ -z "${token}" ]]; then
         failed credentials "the identity service gave none"
         return 1
