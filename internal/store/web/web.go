@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,7 +26,8 @@ import (
 const maxRedirects = 10
 
 // KeepTLS is an http.Client.CheckRedirect: a request that starts with TLS is not
-// redirected to a URL without, and no request more than ten times.
+// redirected to a URL without, and no request more than ten times. Another host gets no header that may
+// have credentials; net/http itself knows only Authorization and cookies.
 func KeepTLS(next *http.Request, before []*http.Request) error {
 	switch {
 	case before[0].URL.Scheme == "https" && next.URL.Scheme != "https":
@@ -32,7 +35,20 @@ func KeepTLS(next *http.Request, before []*http.Request) error {
 	case len(before) >= maxRedirects:
 		return fault.New(fault.Permanent, "the server redirects %d times", maxRedirects)
 	}
+	if next.URL.Host != before[0].URL.Host {
+		maps.DeleteFunc(next.Header, func(name string, _ []string) bool { return !isPublic(name) })
+	}
 	return CheckURL(next.Context(), next.URL)
+}
+
+// isPublic reports whether a header only describes what is sent or requested.
+func isPublic(header string) bool {
+	for _, prefix := range []string{"Accept", "Content-", "If-", "Range", "Referer", "User-Agent"} {
+		if strings.HasPrefix(header, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // specURLKey is the key of contexts returned by WithSpecURL.

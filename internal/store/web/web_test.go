@@ -14,6 +14,39 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
+// TestRedirectsLeadCredentialsNowhereElse follows a redirect on the same host, and one to another.
+func TestRedirectsLeadCredentialsNowhereElse(t *testing.T) {
+	got := map[string]http.Header{}
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got[r.URL.Path] = r.Header }))
+	defer other.Close()
+	var own *httptest.Server
+	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got[r.URL.Path] = r.Header
+		if to := map[string]string{"/here": own.URL + "/mine", "/there": other.URL + "/others"}[r.URL.Path]; to != "" {
+			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		}
+	}))
+	defer own.Close()
+	client := &http.Client{CheckRedirect: web.KeepTLS}
+	for _, path := range []string{"/here", "/there"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, own.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"X-Auth-Token": {"SECRET"}, "Authorization": {"SECRET"}, "Range": {"bytes=0-1"}}
+		answer, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close() // it is empty
+	}
+	for path, want := range map[string]string{"/mine": "SECRET", "/others": ""} {
+		if h := got[path]; h.Get("X-Auth-Token") != want || h.Get("Authorization") != want && path == "/others" || h.Get("Range") != "bytes=0-1" {
+			t.Errorf("%s gets %v", path, h)
+		}
+	}
+}
+
 func TestRedirectsKeepTLS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
