@@ -361,8 +361,8 @@ func TestServersShutDown(t *testing.T) {
 	}
 }
 
-// A server that could not be created or attached to the network leaves nothing, and the error says why.
-// A placement group that no longer is wanted stays as long as it has servers, which refer to it.
+// A placement group that no longer is wanted stays as long as it has servers, which refer to it, unless the
+// cluster is deleted with them.
 func TestPlacementGroupsOfServers(t *testing.T) {
 	p := start(t, emulator.Options{})
 	placed := &PlacementGroup{Name: "g", Type: "spread", Labels: of(testCluster)}
@@ -378,12 +378,16 @@ func TestPlacementGroupsOfServers(t *testing.T) {
 	if got := observe(p, PlacementGroups, resource.Scope{Cluster: testCluster}); len(got) != 1 || PlacementGroups.Idle(got[0]) {
 		t.Errorf("the placement groups are %+v", got)
 	}
+	if got := observe(p, PlacementGroups, resource.Scope{Cluster: testCluster, All: true}); len(got) != 1 || !PlacementGroups.Idle(got[0]) {
+		t.Errorf("with the cluster, these stay: %+v", got)
+	}
 	p.ok(Servers.Delete(t.Context(), p.c, g))
 	if got := observe(p, PlacementGroups, resource.Scope{Cluster: testCluster}); len(got) != 1 || !PlacementGroups.Idle(got[0]) {
 		t.Errorf("without servers, the placement groups are %+v", got)
 	}
 }
 
+// A server that could not be created or attached to the network leaves nothing, and the error says why.
 func TestServersThatCannotBeCreated(t *testing.T) {
 	p := start(t, emulator.Options{Most: map[string]int{"servers": 1}})
 	g := group(p.network(testCluster), testCluster, "nodes", 1, 1)

@@ -14,7 +14,7 @@ type PlacementGroup struct {
 	Type   string `res:"forbid" tf:"type"`
 	Labels Labels `tf:"labels"`
 
-	IsUsed bool   `res:"out"` // whether it has servers
+	IsUsed bool   `res:"out"` // whether it has servers that stay
 	ID     string `res:"out,id" out:"id"`
 }
 
@@ -28,7 +28,7 @@ var PlacementGroups = resource.Kind[PlacementGroup, *Client]{
 	Idle:  func(g *PlacementGroup) bool { return !g.IsUsed },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*PlacementGroup, error) {
 		return ownList(ctx, c, "placement_groups", s.Cluster, func(a hetznerapi.PlacementGroup) *PlacementGroup {
-			return &PlacementGroup{Name: a.Name, Type: a.Type, Labels: a.Labels, IsUsed: len(a.Servers) > 0, ID: hetznerapi.Path("placement_groups", a.ID)}
+			return &PlacementGroup{Name: a.Name, Type: a.Type, Labels: a.Labels, IsUsed: len(a.Servers) > 0 && !s.All, ID: hetznerapi.Path("placement_groups", a.ID)}
 		})
 	},
 	Create: func(ctx context.Context, c *Client, g *PlacementGroup) error {

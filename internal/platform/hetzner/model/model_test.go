@@ -145,8 +145,6 @@ func TestFactsTakePrecedence(t *testing.T) {
 	}
 }
 
-// Servers are created after what protects them and what their nodes need, and have a remedy where
-// nothing may be replaced.
 // Control planes that would lose their majority with one host are on several.
 func TestControlPlanesOfALocationAreOnSeveralHosts(t *testing.T) {
 	for _, c := range []struct {
@@ -196,6 +194,8 @@ func TestControlPlanesOfALocationAreOnSeveralHosts(t *testing.T) {
 	}
 }
 
+// Servers are created after what protects them and what their nodes need, and have a remedy where
+// nothing may be replaced.
 func TestOrder(t *testing.T) {
 	in := changedCluster(t, "")
 	ca := managedfile.KeysetNode("kubernetes-ca", resource.SecretText("x"))
