@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
@@ -92,8 +93,8 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 	return p, nil
 }
 
-// OnlyHere rejects local folders for files that control-plane machines read, if these run
-// elsewhere. The state store itself may be a local folder with the objects, which no machine reads.
+// OnlyHere rejects stores for files that control-plane machines read, if these cannot: local folders, where
+// machines run elsewhere, and stores that need an identity of another platform. The state store itself may be a local folder with the objects, which no machine reads.
 // Offline it only warns: rendering from a file of facts creates no machine.
 func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 	p, err := w.Provider(string(cl.CloudProviderID()))
@@ -108,13 +109,27 @@ func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 	for _, f := range []struct{ path, url string }{
 		{"spec.configBase", cmp.Or(spec.Base, w.ConfigBase(cl.Name))}, {"spec.keyStore", spec.Keypairs}, {"spec.secretStore", spec.Secrets},
 	} {
-		if f.url != "" && store.IsFolder(f.url) {
+		if f.url != "" && !w.isReadBy(p, f.url) {
 			l = append(l, diag.Finding{Object: api.Name(cl), Path: f.path, Value: f.url, Rule: "machines-store", Warning: w.Offline,
 				Message: "cannot be read by machines on " + p.Title,
 				Remedy:  "keep the state in a bucket (option:Store " + scheme + "://…), or specify a bucket for the files that machines read (option:Sets " + f.path + "=" + scheme + "://…)"})
 		}
 	}
 	return l
+}
+
+// isReadBy reports whether machines of a platform can read a store. Whatever speaks S3 is read with keys, if
+// it is on a known server.
+func (w *World) isReadBy(p platform.Provider, url string) bool {
+	scheme, _, _ := strings.Cut(url, "://")
+	fetches := func(p platform.Provider) bool { return p.Store.Fetch[scheme] != "" }
+	switch {
+	case store.IsFolder(url):
+		return false
+	case fetches(p), scheme == "s3" && w.endpoint() != "":
+		return true
+	}
+	return !slices.ContainsFunc(w.Clouds, fetches)
 }
 
 // discoveryField names the store of the service account issuer's documents.

@@ -7,8 +7,33 @@ import (
 	"testing"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/storekeys"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/store"
 )
+
+// Machines read what speaks S3, and the stores that give access to their identity.
+func TestStoresThatMachinesRead(t *testing.T) {
+	on := func(scheme string) (p platform.Provider) {
+		p.Store.Fetch = map[string]string{scheme: "fetch"}
+		return p
+	}
+	buckets, blobs, neither := on("s3"), on("blobs"), platform.Provider{}
+	for _, c := range []struct {
+		machines      platform.Provider
+		endpoint, url string
+		want          bool
+	}{
+		{buckets, "", "s3://b", true}, {blobs, "", "s3://b", false}, {neither, "", "s3://b", false}, {neither, "https://s3.example.com", "s3://b", true},
+		{blobs, "", "blobs://b", true}, {neither, "", "blobs://b", false}, {buckets, "https://s3.example.com", "blobs://b", false},
+		{neither, "https://s3.example.com", "hos://b", true}, {neither, "", "memfs://b", true}, {buckets, "", "file:///b", false}, {neither, "", "/b", false},
+	} {
+		w := World{Clouds: []platform.Provider{buckets, blobs, neither}, Environment: map[string]string{storekeys.Endpoint: c.endpoint}}
+		if got := w.isReadBy(c.machines, c.url); got != c.want {
+			t.Errorf("%s, with the server %q: %v", c.url, c.endpoint, got)
+		}
+	}
+}
 
 func TestAFolderElsewhereIsOpenedOnce(t *testing.T) {
 	backups := func(url string) api.EtcdClusterSpec {
