@@ -94,8 +94,8 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 }
 
 // OnlyHere rejects stores for files that control-plane machines read, if these cannot: local folders, where
-// machines run elsewhere, and stores that need an identity of another platform. The state store itself may be a local folder with the objects, which no machine reads.
-// Offline it only warns: rendering from a file of facts creates no machine.
+// machines run elsewhere, and stores that need an identity of another platform. The state store itself may be
+// a local folder with the objects, which no machine reads. Offline it only warns: rendering from a file of facts creates no machine.
 func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 	p, err := w.Provider(string(cl.CloudProviderID()))
 	if err != nil || !p.Remote {
