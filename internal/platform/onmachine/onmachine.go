@@ -6,6 +6,7 @@
 package onmachine
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -48,6 +49,14 @@ type Platform struct {
 	Secrets []string
 	// Volumes finds the disks of an etcd cluster's members.
 	Volumes func(World, volume.Request) volume.Source
+	// VolumeProvider is what the manifest of etcd-manager calls the platform; empty: Name.
+	VolumeProvider string
+}
+
+// HasVolumesOf reports whether the platform finds the disks of a provider, as manifests of etcd-manager
+// name it.
+func (p Platform) HasVolumesOf(provider string) bool {
+	return p.Volumes != nil && provider == cmp.Or(p.VolumeProvider, p.Name)
 }
 
 // World is what a platform needs from the process that calls it.

@@ -38,14 +38,15 @@ func (s *stage) findDisk(control host) {
 			r.NameTag = f[2]
 		}
 	}
-	p, ok := onmachine.Find(nodes.All(), provider)
-	if !ok || p.Volumes == nil {
+	all := nodes.All()
+	i := slices.IndexFunc(all, func(p onmachine.Platform) bool { return p.HasVolumesOf(provider) })
+	if i < 0 {
 		s.Fatalf("no volume provider is called %q", provider)
 	}
 	metadata := s.cloud.Metadata(s.w, control.of)
 	s.booting.Store(&metadata)
 	r.Mounter = locator{s, control.of}
-	source := p.Volumes(onmachine.World{Root: control.Root, Env: func(name string) string { return control.env[name] }, HTTP: http.DefaultClient, Direct: web.Direct(),
+	source := all[i].Volumes(onmachine.World{Root: control.Root, Env: func(name string) string { return control.env[name] }, HTTP: http.DefaultClient, Direct: web.Direct(),
 		Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader}, r)
 	for tries := 0; ; tries++ {
 		d, err := source.Disk(s.Context())

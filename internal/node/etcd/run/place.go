@@ -118,10 +118,10 @@ func (o Options) source(log *slog.Logger) (volume.Source, error) {
 	for _, p := range o.Platforms {
 		switch {
 		case p.Volumes == nil:
-		case p.Name == o.VolumeProvider:
+		case p.HasVolumesOf(o.VolumeProvider):
 			return p.Volumes(o.world(), r), nil
 		default:
-			known = append(known, p.Name)
+			known = append(known, cmp.Or(p.VolumeProvider, p.Name))
 		}
 	}
 	switch o.VolumeProvider {

@@ -63,6 +63,22 @@ func TestAPlaceIsFound(t *testing.T) {
 	}
 }
 
+// The name of a platform in kOps' manifests of etcd-manager may be another one.
+func TestAPlatformIsFoundByTheNameOfItsVolumes(t *testing.T) {
+	named := ""
+	cloud := func(name, volumes string) onmachine.Platform {
+		return onmachine.Platform{Name: name, VolumeProvider: volumes, Volumes: func(onmachine.World, volume.Request) volume.Source { named += name; return volume.Source{} }}
+	}
+	o := Options{Platforms: []onmachine.Platform{cloud("first", "1st"), cloud("second", ""), {Name: "third"}}}
+	for provider, want := range map[string]string{"1st": "first", "second": "second", "first": "", "third": ""} {
+		named, o.VolumeProvider = "", provider
+		_, err := o.source(slog.New(slog.DiscardHandler))
+		if named != want || (err == nil) != (want != "") || err != nil && !strings.Contains(fault.Remedy(err), "use 1st, second, external") {
+			t.Errorf("%q finds %q, %v; %s", provider, named, err, fault.Remedy(err))
+		}
+	}
+}
+
 func TestADiskIsFoundByItsTag(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"c--main--0", "c--events--0", "c--events--1", "backups"} {
