@@ -10,8 +10,17 @@ import (
 // HandlerTransport sends requests to a handler in this process, such as an emulator.
 type HandlerTransport struct{ http.Handler }
 
-// RoundTrip implements http.RoundTripper.
-func (t HandlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. A handler that aborts breaks the connection.
+func (t HandlerTransport) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	defer func() {
+		switch why := recover(); why {
+		case nil:
+		case http.ErrAbortHandler:
+			res, err = nil, io.ErrUnexpectedEOF
+		default:
+			panic(why)
+		}
+	}()
 	in := r.Clone(r.Context())
 	in.Host = cmp.Or(in.Host, in.URL.Host)
 	if in.Body == nil {

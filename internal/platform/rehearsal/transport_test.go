@@ -1,6 +1,7 @@
 package rehearsal_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,5 +39,12 @@ func TestAHandlerIsAskedWithoutANetwork(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 		_ = a.Body.Close() // it was read
+	}
+}
+
+func TestAHandlerThatAbortsBreaksTheConnection(t *testing.T) {
+	client := http.Client{Transport: rehearsal.HandlerTransport{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}}
+	if _, err := client.Get("http://cloud.example.com"); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v", err)
 	}
 }
