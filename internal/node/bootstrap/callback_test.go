@@ -304,7 +304,7 @@ func TestIdleCallersDoNotKeepTheControllerOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxCalls - 1 {
+	for range 3 * maxCalls {
 		conn, err := net.Dial("tcp", l.Address)
 		if err != nil {
 			t.Fatal(err)

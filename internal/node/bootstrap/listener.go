@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,7 +17,8 @@ import (
 	"kops.local/kops/internal/contract/ports"
 )
 
-// maxCalls is how many calls are answered at a time; one is kops-controller's.
+// maxCalls is how many calls are answered at a time; one is kops-controller's. One more ends the oldest:
+// callers that only wait cannot keep kops-controller out, which proves who it is within milliseconds.
 const maxCalls = 16
 
 // Listener lets kops-controller call this machine back while it processes a request.
@@ -46,7 +48,7 @@ func (l Listener) open(ctx context.Context) (c *Challenge, stop func(), err erro
 	if !callers.AppendCertsFromPEM([]byte(l.Authorities)) {
 		return nil, nil, errors.New("the bundle of kops-controller's authorities contains no certificate")
 	}
-	a := &answering{challenge: *c, calls: map[net.Conn]bool{}, config: &tls.Config{
+	a := &answering{challenge: *c, config: &tls.Config{
 		Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: callers, Time: l.Now, MinVersion: tls.VersionTLS13,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if got := s.PeerCertificates[0].Subject.CommonName; got != callerName(l.Cluster) {
@@ -73,16 +75,14 @@ type answering struct {
 	running   sync.WaitGroup
 
 	mu         sync.Mutex
-	calls      map[net.Conn]bool
-	isAnswered bool // the challenge is answered once
+	calls      []net.Conn // the oldest first
+	isAnswered bool       // the challenge is answered once
 	isStopped  bool
 }
 
 // accept answers calls, maxCalls at a time, until the listener is closed.
 func (a *answering) accept() {
-	turns := make(chan struct{}, maxCalls)
 	for {
-		turns <- struct{}{} // a call ends within callTimeout
 		conn, err := a.listener.Accept()
 		if err != nil {
 			return
@@ -93,9 +93,8 @@ func (a *answering) accept() {
 		a.running.Go(func() {
 			_ = a.answer(conn) // the caller reports what is wrong
 			a.mu.Lock()
-			delete(a.calls, conn)
+			a.calls = slices.DeleteFunc(a.calls, func(c net.Conn) bool { return c == conn })
 			a.mu.Unlock()
-			<-turns
 		})
 	}
 }
@@ -108,7 +107,11 @@ func (a *answering) begin(conn net.Conn) bool {
 		_ = conn.Close() // nothing was sent
 		return false
 	}
-	a.calls[conn] = true
+	if len(a.calls) == maxCalls {
+		_ = a.calls[0].Close() // nothing more is sent
+		a.calls = a.calls[1:]
+	}
+	a.calls = append(a.calls, conn)
 	return true
 }
 
@@ -139,7 +142,7 @@ func (a *answering) stop() {
 	_ = a.listener.Close() // it is only read from
 	a.mu.Lock()
 	a.isStopped = true
-	for conn := range a.calls {
+	for _, conn := range a.calls {
 		_ = conn.Close() // the request has its response, so the call has ended
 	}
 	a.mu.Unlock()
