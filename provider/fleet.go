@@ -16,7 +16,7 @@ import (
 // An update of the cluster starts missing servers, and records in the labels of each what it was made
 // of. If it would be made of something else now, it is marked as outdated until a roll ends it.
 //
-// T is the struct of the kind, a group of servers.
+// T is the struct of the kind, a group of servers. Package fakecloud is an example.
 type Fleet[T any] struct {
 	// List lists the servers of a cluster or, unless group is empty, of one of its groups. Servers
 	// that have ended may be missing.
