@@ -55,6 +55,8 @@ type Server struct {
 	// server has stopped, but is still a member of its group.
 	State                     string
 	Starting, Running, Ending bool
+	// Protected servers cannot be ended until the user allows it. Only End reads it.
+	Protected bool
 
 	// Uses are references to what it uses, such as its network.
 	Uses      []value.Value

@@ -30,6 +30,8 @@ type Server struct {
 	// of them has stopped, but is still a member of its group.
 	State                     string
 	Starting, Running, Ending bool
+	// Protected servers cannot be ended until the user allows it. Only End reads it.
+	Protected bool
 
 	// Uses are references to what it uses, such as its network.
 	Uses      []resource.Value

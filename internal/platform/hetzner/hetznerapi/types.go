@@ -10,17 +10,11 @@ type Action struct {
 	Error   *Error `json:"error"`
 }
 
-// Object is what all objects have.
+// Object is what all objects have, or as much of it as others show.
 type Object struct {
 	ID     int64             `json:"id"`
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
-}
-
-// Named is an object that others refer to.
-type Named struct {
-	ID   int64  `json:"id"`
-	Name string `json:"name"`
 }
 
 // Server is a machine.
@@ -28,10 +22,10 @@ type Server struct {
 	Object
 	Status     string    `json:"status"`
 	Created    time.Time `json:"created"`
-	ServerType Named     `json:"server_type"`
-	Location   Named     `json:"location"`
+	ServerType Object    `json:"server_type"`
+	Location   Object    `json:"location"`
 	// Image is nil if it was deleted; its name is empty if it is a snapshot.
-	Image     *Named `json:"image"`
+	Image     *Object `json:"image"`
 	PublicNet struct {
 		IPv4 *struct {
 			IP string `json:"ip"`
@@ -43,6 +37,9 @@ type Server struct {
 	PrivateNet     []Attachment `json:"private_net"`
 	Volumes        []int64      `json:"volumes"`
 	PlacementGroup *Object      `json:"placement_group"`
+	Protection     struct {
+		Delete bool `json:"delete"`
+	} `json:"protection"`
 }
 
 // PrivateAddresses returns the addresses of a server in networks.
@@ -97,7 +94,7 @@ type FirewallRule struct {
 type Target struct {
 	Type          string    `json:"type"`
 	LabelSelector *Selector `json:"label_selector,omitempty"`
-	Server        *Named    `json:"server,omitempty"`
+	Server        *Object   `json:"server,omitempty"`
 	UsePrivateIP  *bool     `json:"use_private_ip,omitempty"`
 }
 
@@ -109,7 +106,7 @@ type Selector struct {
 // LoadBalancer is a load balancer.
 type LoadBalancer struct {
 	Object
-	Location  Named `json:"location"`
+	Location  Object `json:"location"`
 	PublicNet struct {
 		Enabled bool `json:"enabled"`
 		IPv4    struct {
@@ -143,7 +140,7 @@ type HealthCheck struct {
 type Volume struct {
 	Object
 	Size     int    `json:"size"` // GB
-	Location Named  `json:"location"`
+	Location Object `json:"location"`
 	Server   *int64 `json:"server"`
 }
 
@@ -189,6 +186,5 @@ type Image struct {
 	ID           int64   `json:"id"`
 	Name         string  `json:"name"`         // empty for a snapshot
 	Architecture string  `json:"architecture"` // x86 or arm
-	Status       string  `json:"status"`
-	Deprecated   *string `json:"deprecated"` // since when
+	Deprecated   *string `json:"deprecated"`   // since when
 }

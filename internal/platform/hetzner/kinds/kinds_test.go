@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
@@ -445,6 +446,23 @@ func TestProtectedObjectsStay(t *testing.T) {
 	p.ok(p.c.Act(t.Context(), n.ID, "change_protection", map[string]bool{"delete": true}))
 	if err := Networks.Delete(t.Context(), p.c, n); !fault.Is(err, fault.Permanent) || !strings.Contains(fault.Remedy(err), "disable-protection") {
 		t.Error(err)
+	}
+}
+
+// A protected server is not shut down either.
+func TestAProtectedServerRuns(t *testing.T) {
+	p := start(t, emulator.Options{})
+	g := group(p.network(testCluster), testCluster, "nodes", 1, 1)
+	p.ok(Servers.Create(t.Context(), p.c, g))
+	p.ok(p.Sleep(t.Context(), time.Minute))
+	all, err := listServers(t.Context(), p.c, testCluster, "nodes")
+	p.ok(err)
+	p.ok(p.c.Act(t.Context(), all[0].ID, "change_protection", map[string]bool{"delete": true, "rebuild": true}))
+	if err := Servers.Delete(t.Context(), p.c, g); !fault.Is(err, fault.Permanent) || !strings.Contains(fault.Remedy(err), "disable-protection") {
+		t.Error(err)
+	}
+	if all, err = listServers(t.Context(), p.c, testCluster, "nodes"); err != nil || !all[0].Running {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

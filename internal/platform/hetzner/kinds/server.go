@@ -105,7 +105,7 @@ func listServers(ctx context.Context, c *Client, cluster, group string) ([]serve
 
 func serverOf(a hetznerapi.Server) servers.Server {
 	s := servers.Server{ID: hetznerapi.Path("servers", a.ID), Name: a.Name, Group: hetznercloud.GroupOf(a.Labels), Labels: a.Labels, State: a.Status, Zone: a.Location.Name, Created: a.Created,
-		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting", Addresses: a.PrivateAddresses(), Uses: usesOf(a),
+		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting", Protected: a.Protection.Delete, Addresses: a.PrivateAddresses(), Uses: usesOf(a),
 		Made: map[string]string{fieldType: a.ServerType.Name, fieldImage: "", fieldLocation: a.Location.Name}}
 	if a.Image != nil {
 		s.Made[fieldImage] = hetznercloud.ImageName(a.Image.ID, a.Image.Name)
@@ -142,9 +142,10 @@ func startServer(ctx context.Context, c *Client, of *ServerGroup, l servers.Laun
 // gives pods half a minute.
 const maxPolls = 80
 
-// endServer shuts a server down, as far as it obeys, and deletes it, which detaches its volumes.
+// endServer shuts a server down, as far as it obeys, and deletes it, which detaches its volumes. A protected
+// one stays as it is.
 func endServer(ctx context.Context, c *Client, s servers.Server) error {
-	if s.Running {
+	if s.Running && !s.Protected {
 		if err := c.Act(ctx, s.ID, "shutdown", nil); err == nil {
 			polls := 0
 			_ = c.Await(ctx, func(ctx context.Context) (bool, error) { // it is deleted in any case

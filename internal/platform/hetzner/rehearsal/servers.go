@@ -169,8 +169,8 @@ type loadBalancer struct {
 }
 
 type target struct {
-	Server  *hetznerapi.Named `json:"server"`
-	Targets []target          `json:"targets"`
+	Server  *hetznerapi.Object `json:"server"`
+	Targets []target           `json:"targets"`
 }
 
 // servers returns the numbers of a target's servers.
