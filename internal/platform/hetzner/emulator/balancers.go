@@ -75,7 +75,7 @@ func (c *call) addBalancer(o object) (object, error) {
 	private := object{"private_net": list{}}
 	if id := c.body["network"]; id != nil {
 		n = c.store.Get("networks", id)
-		if _, err := c.freeAddress(n, ""); err != nil {
+		if _, err := c.freeAddress(tree.Sub(o, "location"), n, ""); err != nil {
 			return nil, err
 		}
 		private["private_net"] = list{object{"network": id}}

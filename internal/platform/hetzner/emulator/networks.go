@@ -42,10 +42,15 @@ func rangeOf(o object) netip.Prefix {
 	return r
 }
 
-func subnetsOf(network object) []netip.Prefix {
+func subnetsOf(network object) []netip.Prefix { return subnetsIn(network, "") }
+
+// subnetsIn returns the subnets of a network in a network zone; "": in all.
+func subnetsIn(network object, zone string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range tree.Subs(network, "subnets") {
-		out = append(out, rangeOf(s))
+		if zone == "" || s["network_zone"] == zone {
+			out = append(out, rangeOf(s))
+		}
 	}
 	return out
 }
@@ -192,13 +197,14 @@ func (e *Emulator) used(network any) map[netip.Addr]bool {
 	return out
 }
 
-// freeAddress returns an address in a network: the wanted one, or else the first that is free.
-func (e *Emulator) freeAddress(n *standin.Entry, want string) (netip.Addr, error) {
-	used := e.used(n.ID())
+// freeAddress returns an address for what is in a location, in a subnet of its network zone: the wanted one, or
+// else the first that is free.
+func (e *Emulator) freeAddress(location object, n *standin.Entry, want string) (netip.Addr, error) {
+	used, subnets := e.used(n.ID()), subnetsIn(n.Object, tree.Text(location, "network_zone"))
 	gateway := rangeOf(n.Object).Addr().Next()
 	if want != "" {
 		a, err := netip.ParseAddr(want)
-		if err != nil || !slices.ContainsFunc(subnetsOf(n.Object), func(r netip.Prefix) bool { return r.Contains(a) && r.Addr() != a && ranges.Last(r) != a }) {
+		if err != nil || !slices.ContainsFunc(subnets, func(r netip.Prefix) bool { return r.Contains(a) && r.Addr() != a && ranges.Last(r) != a }) {
 			return a, invalid("ip", "%q is not an address in a subnet of the network", want)
 		}
 		if used[a] || a == gateway {
@@ -206,7 +212,7 @@ func (e *Emulator) freeAddress(n *standin.Entry, want string) (netip.Addr, error
 		}
 		return a, nil
 	}
-	for _, r := range subnetsOf(n.Object) {
+	for _, r := range subnets {
 		for a := r.Addr().Next(); r.Contains(a) && a != ranges.Last(r); a = a.Next() {
 			if !used[a] && a != gateway {
 				return a, nil
@@ -218,7 +224,7 @@ func (e *Emulator) freeAddress(n *standin.Entry, want string) (netip.Addr, error
 
 // join attaches a server or a load balancer to a network, with the address in how, or else a free one.
 func (e *Emulator) join(x, n *standin.Entry, how object) error {
-	a, err := e.freeAddress(n, tree.Text(how, "ip"))
+	a, err := e.freeAddress(tree.Sub(x.Object, "location"), n, tree.Text(how, "ip"))
 	if err != nil {
 		return err
 	}
@@ -244,7 +250,7 @@ func (c *call) attachToNetwork(name string) (object, error) {
 	case tree.Has(x.Object, "private_net[].network", n.ID()):
 		err = unprocessable(resources[name].singular+"_already_attached", "%s is already attached to the network", resources[name].singular)
 	default:
-		_, err = c.freeAddress(n, tree.Text(c.body, "ip"))
+		_, err = c.freeAddress(tree.Sub(x.Object, "location"), n, tree.Text(c.body, "ip"))
 	}
 	if err != nil {
 		return nil, err

@@ -174,7 +174,7 @@ func (c *call) checkConnections(location object) error {
 		}
 	}
 	for _, id := range tree.Items(c.body, "networks") {
-		if _, err := c.freeAddress(c.store.Get("networks", id), ""); err != nil {
+		if _, err := c.freeAddress(location, c.store.Get("networks", id), ""); err != nil {
 			return err
 		}
 	}

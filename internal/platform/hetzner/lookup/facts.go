@@ -26,6 +26,9 @@ import (
 // one finding for each ask. now is the time, for machine types that are no longer offered.
 func Facts(ctx context.Context, c *hetznerapi.Client, now time.Time, q Query) (*facts.Facts, error) {
 	a := &resolver{Client: c, query: q, now: now, facts: &facts.Cloud{Images: map[string]facts.Image{}, MachineTypes: map[string]facts.MachineType{}}, own: spec.Facts{Deprecated: map[string]string{}}}
+	if len(q.Zones) > 0 {
+		a.facts.Region = hetznercloud.Zone(q.Zones[0].Name)
+	}
 	lookups := []func(context.Context) error{a.locations, a.machineTypes, a.network}
 	for _, name := range asks.Names(q.Images) {
 		lookups = append(lookups, func(ctx context.Context) error { return a.image(ctx, name) })
@@ -46,7 +49,7 @@ type resolver struct {
 	own   spec.Facts
 	lock  sync.Mutex
 	known []string // all locations
-	wrong bool     // the shared network does not exist
+	wrong string   // what is wrong with the shared network
 }
 
 // locations reads the locations, of which those in the cluster's network zone are its zones.
@@ -55,14 +58,9 @@ func (a *resolver) locations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.known, a.facts.Zones, a.facts.Region = nil, nil, ""
+	a.known, a.facts.Zones = nil, nil
 	for _, l := range all {
 		a.known = append(a.known, l.Name)
-		if len(a.query.Zones) > 0 && l.Name == a.query.Zones[0].Name {
-			a.facts.Region = l.NetworkZone
-		}
-	}
-	for _, l := range all {
 		if l.NetworkZone == a.facts.Region {
 			a.facts.Zones = append(a.facts.Zones, l.Name)
 		}
@@ -94,14 +92,13 @@ func (a *resolver) machineTypes(ctx context.Context) error {
 		}
 		kept := facts.MachineType{VCPU: t.Cores, MemoryMiB: int(t.Memory * 1024), Architectures: []string{architecture(t.Architecture)}}
 		for _, l := range t.Locations {
-			switch d := l.Deprecation; {
-			case d == nil:
-				kept.Zones = append(kept.Zones, l.Name)
-			case a.now.Before(d.UnavailableAfter):
-				kept.Zones = append(kept.Zones, l.Name)
-				if slices.ContainsFunc(a.query.MachineTypes, func(r asks.Reference) bool { return r.Name == t.Name && slices.Contains(r.Zones, l.Name) }) {
-					a.own.Deprecated[t.Name] = "no new server can have it after " + d.UnavailableAfter.UTC().Format(time.DateOnly)
-				}
+			d := l.Deprecation
+			if d != nil && !a.now.Before(d.UnavailableAfter) {
+				continue
+			}
+			kept.Zones = append(kept.Zones, l.Name)
+			if d != nil && slices.ContainsFunc(a.query.MachineTypes, func(r asks.Reference) bool { return r.Name == t.Name && slices.Contains(r.Zones, l.Name) }) {
+				a.own.Deprecated[t.Name] = "no new server can have it after " + d.UnavailableAfter.UTC().Format(time.DateOnly)
 			}
 		}
 		slices.Sort(kept.Zones)
@@ -140,7 +137,7 @@ func (a *resolver) image(ctx context.Context, name string) error {
 
 // network reads the shared network, and finds the address of the load balancer, or a free one for it.
 func (a *resolver) network(ctx context.Context) error {
-	a.wrong, a.facts.Networks = false, nil
+	a.wrong, a.facts.Networks = "", nil
 	var shared *hetznerapi.Network
 	if name := a.query.Network.Name; name != "" {
 		var err error
@@ -148,8 +145,12 @@ func (a *resolver) network(ctx context.Context) error {
 			return err
 		}
 		if shared == nil {
-			a.wrong = true
+			a.wrong = "there is no such network in the project"
 			return nil
+		}
+		shared.Subnets = slices.DeleteFunc(shared.Subnets, func(s hetznerapi.Subnet) bool { return s.Type != "cloud" || s.NetworkZone != a.facts.Region })
+		if len(shared.Subnets) == 0 && a.facts.Region != "" {
+			a.wrong = "the network has no subnet for servers in the network zone " + a.facts.Region
 		}
 		a.own.NetworkNumber = strconv.FormatInt(shared.ID, 10)
 		a.facts.Networks = map[string]facts.Network{name: {CIDRs: []string{shared.IPRange}}}
@@ -191,7 +192,7 @@ func (a *resolver) freeAddress(ctx context.Context, shared *hetznerapi.Network, 
 	}
 	for _, s := range shared.Subnets {
 		r, err := netip.ParsePrefix(s.IPRange)
-		if err != nil || s.Type != "cloud" {
+		if err != nil {
 			continue
 		}
 		for at := ranges.Last(r).Prev(); r.Contains(at); at = at.Prev() {
@@ -210,6 +211,6 @@ func (a *resolver) missing() diag.List {
 	out = append(out, asks.Missing(a.query.Images, asks.Has(a.facts.Images), "hetzner-image", "there is no such image", "use the name of a system image, or the number of a snapshot of the project (hcloud image list)")...)
 	out = append(out, asks.Missing(a.query.MachineTypes, asks.Has(a.facts.MachineTypes), "machine-type-exists", "there is no such machine type", "use another one (hcloud server-type list)")...)
 	out = append(out, asks.NotOffered(a.query.MachineTypes, a.facts.MachineTypes, "choose another machine type, or a location among ")...)
-	return append(out, asks.Missing([]asks.Reference{a.query.Network}, func(string) bool { return !a.wrong }, "hetzner-network", "there is no such network in the project",
-		"use the name or the number of a network (hcloud network list)")...)
+	return append(out, asks.Missing([]asks.Reference{a.query.Network}, func(string) bool { return a.wrong == "" }, "hetzner-network", a.wrong,
+		"use the name or the number of another network (hcloud network list), or add a subnet (hcloud network add-subnet)")...)
 }

@@ -159,6 +159,20 @@ func TestWhatDoesNotExistIsAFinding(t *testing.T) {
 	}
 }
 
+// A shared network needs a subnet where the cluster is.
+func TestANetworkElsewhere(t *testing.T) {
+	_, c := client(t, emulator.Options{})
+	if _, err := hetznerapi.Create[hetznerapi.Object](t.Context(), c, "networks", map[string]any{"name": "us", "ip_range": "10.8.0.0/16", "subnets": []any{map[string]any{"type": "cloud", "network_zone": "us-east", "ip_range": "10.8.0.0/24"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []lookup.Query{lookup.ClusterQuery(cluster("us")), lookup.NewClusterQuery(newcluster.Options{Zones: []string{"fsn1"}, NetworkID: "us"}, newcluster.World{})} {
+		_, err := lookup.Facts(t.Context(), c, time.Unix(0, 0), q)
+		if err == nil || !strings.Contains(err.Error(), `the network has no subnet for servers in the network zone eu-central, got "us"; use the name or the number of another network (hcloud network list), or add a subnet (hcloud network add-subnet)`) {
+			t.Error(err)
+		}
+	}
+}
+
 // The address of the load balancer is the one that it has; in a shared network otherwise the last that
 // neither a load balancer nor a server has.
 func TestTheAddressOfTheLoadBalancer(t *testing.T) {
@@ -171,7 +185,7 @@ func TestTheAddressOfTheLoadBalancer(t *testing.T) {
 		}
 		return o.ID
 	}
-	network := create("networks", map[string]any{"name": "ours", "ip_range": "10.8.0.0/16", "subnets": []any{map[string]any{"type": "cloud", "network_zone": "eu-central", "ip_range": "10.8.1.0/29"}}})
+	network := create("networks", map[string]any{"name": "ours", "ip_range": "10.8.0.0/16", "subnets": []any{map[string]any{"type": "cloud", "network_zone": "us-west", "ip_range": "10.8.2.0/24"}, map[string]any{"type": "cloud", "network_zone": "eu-central", "ip_range": "10.8.1.0/29"}}})
 	f, own := look(t, c, lookup.ClusterQuery(cluster("ours")))
 	if own.APIAddress != "10.8.1.6" || own.NetworkNumber != fmt.Sprint(network) || !slices.Equal(f.Networks["ours"].CIDRs, []string{"10.8.0.0/16"}) {
 		t.Errorf("%+v %+v", own, f.Networks)
