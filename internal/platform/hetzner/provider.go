@@ -33,7 +33,7 @@ type Options struct {
 
 // In returns the platform as configured by a program's environment.
 func In(w platform.World) platform.Provider {
-	return Provider(Options{Now: time.Now, Config: rest.Config{Endpoint: w.Getenv(hetznercloud.EndpointVariable), Token: w.Getenv(hetznercloud.TokenVariable),
+	return Provider(Options{Now: time.Now, Config: rest.Config{Endpoint: w.Getenv(hetznercloud.EndpointVariable), Token: strings.TrimSpace(w.Getenv(hetznercloud.TokenVariable)),
 		HTTP: w.HTTP, UserAgent: strings.TrimSuffix("kops/"+w.Version, "/")}})
 }
 

@@ -66,7 +66,7 @@ func (p *project) network() resource.Value {
 
 func TestTheEnvironment(t *testing.T) {
 	p := start(t)
-	env := map[string]string{"HCLOUD_ENDPOINT": p.URL, "HCLOUD_TOKEN": "secret"}
+	env := map[string]string{"HCLOUD_ENDPOINT": p.URL, "HCLOUD_TOKEN": "secret\n"}
 	p.Provider = hetzner.In(platform.World{Env: func(name string) string { return env[name] }, HTTP: p.HTTP, Version: "1"})
 	var err error
 	p.session, err = p.Connect(t.Context(), platform.Config{})
