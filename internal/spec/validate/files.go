@@ -29,7 +29,7 @@ func cloudLabels(c *Check, labels map[string]string, group string) {
 				c.Bad(path, labels[key], "is not the name of the group", "write "+group+", or remove it")
 			}
 		default:
-			for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/role/", "kops.k8s.io/"} {
+			for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/role/", "kops.k8s.io/", "wanted.kops.k8s.io/"} {
 				if strings.HasPrefix(key, prefix) {
 					c.Bad(path, labels[key], "begins with "+prefix+", which is reserved for kops", "choose another key")
 				}

@@ -112,8 +112,8 @@ func checkLabels(c *validate.Check, path, prefix string, all map[string]string) 
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		at, value := path+"["+key+"]", all[key]
 		switch {
-		case prefix == "" && strings.HasPrefix(key, hetznercloud.ReservedPrefix):
-			c.Bad(at, value, "has a prefix that is reserved for Hetzner", "use another key")
+		case prefix == "" && (strings.HasPrefix(key, hetznercloud.ReservedPrefix) || key == hetznercloud.AutoscalerLabel || key == hetznercloud.ServiceLabel):
+			c.Bad(at, value, "is reserved for Hetzner and its programs in the cluster", "use another key")
 		case len(k8s.IsQualifiedName(prefix+key)) > 0:
 			c.Bad(at, value, "is for the label "+prefix+key+", which is not valid", "use a key of letters, digits, dashes, dots and underscores; a label has at most 63 after the slash")
 		case len(k8s.IsValidLabelValue(value)) > 0:
