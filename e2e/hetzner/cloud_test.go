@@ -57,6 +57,7 @@ func cloud() *cloudsuite.Cloud {
 		Tests: map[string]func(*cloudsuite.World){
 			"the balancer's public address comes and goes": changeAccess,
 			"a location without capacity":                  fillLocation,
+			"a token that may only read":                   keepToken,
 		},
 		Cannot: map[string]string{"one zone more": "the machines of a group are in one location"},
 	}

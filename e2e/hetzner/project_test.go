@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/hetzner/emulator"
@@ -201,6 +202,21 @@ func deny(w *cloudsuite.World, rights ...string) {
 	if len(rights) > 0 {
 		w.Env[hetznercloud.TokenVariable] = readOnly
 	}
+}
+
+// keepToken checks that a cluster keeps its token if that of the user may only read: the cluster's own
+// programs could change nothing with it.
+func keepToken(w *cloudsuite.World) {
+	w.Small()
+	w.Apply()
+	before := w.Object(layout.PlatformSecrets)
+	deny(w, "Read & Write")
+	if r := w.Run("update", "cluster", name, "--yes"); r.Code == 0 || !strings.Contains(r.Err, "Read & Write") || w.Object(layout.PlatformSecrets) != before {
+		w.Errorf("with a token that may only read: %+v", r)
+	}
+	deny(w)
+	w.CheckUnchanged()
+	w.Delete()
 }
 
 // fillUp uses up the limits of volumes and firewalls.

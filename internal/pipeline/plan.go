@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,8 +140,8 @@ func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report f
 	if err != nil {
 		return err
 	}
-	var failed error
-	if p.Prepare != nil {
+	failed := p.checkSecrets(ctx)
+	if failed == nil && p.Prepare != nil {
 		failed = p.Prepare(ctx)
 	}
 	if failed == nil {
@@ -165,6 +166,18 @@ func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report f
 		return errors.Join(failed, fmt.Errorf("record the revision: %w", err))
 	}
 	return failed
+}
+
+// checkSecrets checks the secrets of the platform that are to replace those of the cluster.
+func (p *Planned) checkSecrets(ctx context.Context) error {
+	isReplaced := slices.ContainsFunc(p.Plan.Steps, func(s plan.Step) bool {
+		f, ok := s.Want.(*managedfile.File)
+		return ok && s.Op == plan.Update && strings.HasSuffix(f.Key, layout.PlatformSecrets)
+	})
+	if p.Provider.CheckSecrets == nil || !isReplaced {
+		return nil
+	}
+	return p.Provider.CheckSecrets(ctx, p.Session)
 }
 
 // journalFile opens the journal of a run; without a cache folder it is discarded.

@@ -67,6 +67,9 @@ type Provider struct {
 	// Secrets returns the secrets of the program's environment that manifests of add-ons may have, and
 	// that control planes get as onmachine.World.Secret, by name; nil: there are none.
 	Secrets func() (map[string]pki.Secret, error)
+	// CheckSecrets returns an error if those secrets do not permit changes, which the programs of control
+	// planes make; nil: that is not known. It is called before a cluster gets others than it has.
+	CheckSecrets func(context.Context, *Session) error
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)
 	// Lookup, Declare, Fleet and Hosts are what kops asks of the platform, by the part of kops that

@@ -11,6 +11,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
@@ -39,7 +40,6 @@ func In(w platform.World) platform.Provider {
 
 // Provider returns the platform.
 func Provider(o Options) platform.Provider {
-	fleet := kinds.Fleet().Fleet()
 	// Without Deregister: a server leaves the load balancer when its role is no longer labelled, but then
 	// its firewall, too. The load balancer finds out within seconds that a server shuts down.
 	return platform.Provider{
@@ -47,9 +47,12 @@ func Provider(o Options) platform.Provider {
 		// Hetzner limits requests by project: 3600 per hour, of which all can be used at once.
 		Kinds: kinds.All(), Limits: map[string]int{"hcloud": 16, "store": 32},
 		Connect: o.connect, Secrets: o.secrets,
+		CheckSecrets: func(ctx context.Context, s *platform.Session) error { // by changing what does not exist
+			return fault.IgnoreGone(s.Client.(*kinds.Client).Set(ctx, "ssh_keys/0", map[string]any{"name": "none"}))
+		},
 		Lookup:  platform.Lookup{Facts: o.facts, NewClusterFacts: o.newClusterFacts, Endpoint: endpoint},
 		Declare: platform.Declare{Model: model.Build, Shared: sharedObjects, APIHost: model.APIHost, Terraform: model.Terraform},
-		Fleet:   fleet,
+		Fleet:   kinds.Fleet().Fleet(),
 	}
 }
 

@@ -43,10 +43,7 @@ func (e *Error) Error() string {
 	if e.Details.Announcement != "" {
 		more = append(more, e.Details.Announcement)
 	}
-	text := e.Message
-	if len(more) > 0 {
-		text += " (" + strings.Join(more, "; ") + ")"
-	}
+	text := strings.TrimSuffix(e.Message+" ("+strings.Join(more, "; ")+")", " ()")
 	return text + " [" + e.Code + "]"
 }
 
