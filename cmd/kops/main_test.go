@@ -158,7 +158,7 @@ func TestARehearsalIsAProgramOfItsOwn(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "toolbox", "rehearse", "--dir", dir, "--", "echo", "a b")
 	cmd.Env = []string{"RUN_KOPS=" + version, "HOME=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH")}
 	out, err := cmd.Output()
-	if want := fmt.Sprintf("%d --cloud aws -v 0 --dir %s -- echo a b\n", cmd.Process.Pid, dir); string(out) != want || cmd.ProcessState.ExitCode() != 7 {
+	if want := fmt.Sprintf("%d --for %s --cloud aws -v 0 --dir %s -- echo a b\n", cmd.Process.Pid, version, dir); string(out) != want || cmd.ProcessState.ExitCode() != 7 {
 		t.Errorf("got %q, %v; want %q", out, err, want)
 	}
 }
