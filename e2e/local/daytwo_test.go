@@ -54,7 +54,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 // TestRollUnderLoad rolls changes through machines: one in place, and one by replacement, whose
 // driver is killed and continued by another. Clients notice nothing.
 func TestRollUnderLoad(t *testing.T) {
-	localtest.ClusterTurn(t, 2, 4)
+	localtest.ClusterTurn(t, 1, 4)
 	w := newWorld(t)
 	w.create("--node-count", "2")
 	l := w.startLoad()

@@ -41,7 +41,7 @@ const (
 // TestHighlyAvailable kills the machine of etcd's leader, one of three, under writes: another one replaces it,
 // and no acknowledged write is lost.
 func TestHighlyAvailable(t *testing.T) {
-	localtest.ClusterTurn(t, 1, 4)
+	localtest.ClusterTurn(t, 3, 4)
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "2")
 	w.checkUnchanged()

@@ -14,7 +14,7 @@ import (
 // TestLimits: a pod that writes endlessly fills its machine's disk and is evicted, one that uses up
 // memory is killed; the host is hardly affected, and the cluster continues.
 func TestLimits(t *testing.T) {
-	localtest.ClusterTurn(t, 3, 4)
+	localtest.ClusterTurn(t, 0, 4)
 	w := newWorld(t)
 	w.create("--node-count", "1", "--node-size", "1cpu-1gib", "--node-volume-size", "2",
 		"--set", "spec.kubelet.evictionPressureTransitionPeriod=5s") // otherwise the node stays unschedulable for five minutes
