@@ -146,7 +146,7 @@ func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.Ins
 		beside = append(beside, ch.now.Spec)
 	}
 	if left := groupsWithoutMember(ch.now); len(left) > 0 && !seated && groups[0].IsControlPlane() {
-		return Written{}, fmt.Errorf("with %s, etcd would have an even number of members, which tolerates no more failures than one member fewer; create two control plane groups at once, as in `kops create ig %s NAME --role control-plane`, or replace a group with option:InPlaceOf",
+		return Written{}, fmt.Errorf("with %s, etcd would have an even number of members, which tolerates no more failures than one member fewer; create two control plane groups at once, as in `kops create ig %s NAME --role control-plane --edit=false`, or replace a group with option:InPlaceOf",
 			strings.Join(left, ", "), groups[0].Name)
 	}
 	w, err := s.c.keep(ctx, ch, groups[0], beside...)
