@@ -104,9 +104,9 @@ func runsOf(f *ast.FuncDecl, constants map[string]string) string {
 		case name == "SkipUnlessFull":
 			runs = "in full only"
 		case name == "skipUnlessPicked" && a[3] == "1":
-			runs = "those of " + a[1]
+			runs = "when " + a[1] + " is rehearsed"
 		case name == "skipUnlessPicked":
-			runs = "those of " + a[1] + ", one of " + a[3]
+			runs = "when " + a[1] + " is rehearsed, one of " + a[3]
 		}
 		return true
 	})
