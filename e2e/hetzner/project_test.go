@@ -204,7 +204,7 @@ func deny(w *cloudsuite.World, rights ...string) {
 	}
 }
 
-// keepToken checks that a cluster keeps its token if that of the user may only read: the cluster's own
+// keepToken checks that a cluster keeps its token if the user has one that may only read: the cluster's own
 // programs could change nothing with it.
 func keepToken(w *cloudsuite.World) {
 	w.Small()
