@@ -1,4 +1,4 @@
-// Package modeltest prints a platform's model of clusters, for transcripts.
+// Package modeltest builds, renders and prints a platform's model of clusters, for goldens and transcripts.
 //
 // It is for tests only, and must not know any platform.
 package modeltest

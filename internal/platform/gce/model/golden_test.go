@@ -13,16 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/render/terraform/schematest"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	gcespec "kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/modeltest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -50,20 +49,8 @@ func read(t *testing.T, data []byte) platform.Model {
 	}
 	return platform.Model{
 		Cluster: done.Spec, Groups: done.Groups, Facts: in.Facts, SSHKeys: []string{testSSHKey + "\n"},
-		FilesBucket: "testingBucket", UserData: testUserData,
+		FilesBucket: "testingBucket", UserData: modeltest.UserData,
 	}
-}
-
-// testUserData stands in for the boot script, which another package generates.
-func testUserData(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
-	if g.IsBastion() && len(g.Spec.AdditionalUserData) == 0 {
-		return resource.Content{}, nil
-	}
-	lines := []resource.Value{resource.Lit("#!/bin/sh\necho " + g.Name + "\n")}
-	for _, h := range apiHosts {
-		lines = append(lines, resource.Lit("echo "), h, resource.Lit("\n"))
-	}
-	return resource.Text(resource.Concat(lines...)), nil
 }
 
 // rendered returns the Terraform files of a cluster.

@@ -6,10 +6,10 @@ import (
 
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
-	"kops.local/kops/internal/engine/render/terraform/schematest"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/test/modeltest"
 )
 
 // changedCluster returns the transcripts' base cluster with changes to its spec.
@@ -18,31 +18,18 @@ func changedCluster(t *testing.T, spec string) platform.Model {
 	return read(t, aCluster().Documents(t, map[string]string{"cluster": spec}))
 }
 
+// declared are the functions that are tested.
+var declared = platform.Declare{Model: Build, Terraform: Terraform}
+
 // terraformMain returns the main file of a graph's Terraform configuration, after validating it.
 func terraformMain(t *testing.T, in platform.Model, g *graph.Graph) string {
 	t.Helper()
-	doc, err := Terraform(in, g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := terraform.Render(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schematest.Validate(t, files)
-	return string(files[terraform.MainFile])
+	return string(modeltest.Rendered(t, declared, in, g)[terraform.MainFile])
 }
 
 func built(t *testing.T, in platform.Model, before ...resource.Node) *graph.Graph {
 	t.Helper()
-	g := &graph.Graph{}
-	if err := g.Add(before...); err != nil {
-		t.Fatal(err)
-	}
-	if err := Build(in, g); err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return modeltest.Built(t, declared, in, before...)
 }
 
 // checkParts checks that a text contains some parts and does not contain others.

@@ -9,16 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
-	"kops.local/kops/internal/engine/render/terraform/schematest"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/hetzner/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/modeltest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -36,43 +35,20 @@ func read(t *testing.T, data []byte) platform.Model {
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return platform.Model{Cluster: done.Spec, Groups: done.Groups, Facts: in.Facts, SSHKeys: []string{testSSHKey + "\n"}, FilesBucket: "testingBucket", UserData: testUserData}
+	return platform.Model{Cluster: done.Spec, Groups: done.Groups, Facts: in.Facts, SSHKeys: []string{testSSHKey + "\n"}, FilesBucket: "testingBucket", UserData: modeltest.UserData}
 }
 
-// testUserData stands in for the boot script, which another package generates.
-func testUserData(g *api.InstanceGroup, hosts ...resource.Value) (resource.Content, error) {
-	lines := []resource.Value{resource.Lit("#!/bin/sh\necho " + g.Name + "\n")}
-	for _, h := range hosts {
-		lines = append(lines, resource.Lit("echo "), h, resource.Lit("\n"))
-	}
-	return resource.Text(resource.Concat(lines...)), nil
-}
+// declared are the functions that are tested.
+var declared = platform.Declare{Model: Build, Terraform: Terraform}
 
 func built(t *testing.T, in platform.Model, before ...resource.Node) *graph.Graph {
 	t.Helper()
-	g := &graph.Graph{}
-	if err := g.Add(before...); err != nil {
-		t.Fatal(err)
-	}
-	if err := Build(in, g); err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return modeltest.Built(t, declared, in, before...)
 }
 
-// rendered returns the Terraform files of a graph, after validating them.
 func rendered(t *testing.T, in platform.Model, g *graph.Graph) map[string][]byte {
 	t.Helper()
-	doc, err := Terraform(in, g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := terraform.Render(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schematest.Validate(t, files)
-	return files
+	return modeltest.Rendered(t, declared, in, g)
 }
 
 // intended matches what kOps does not write: without the order, Terraform attaches servers to a network
